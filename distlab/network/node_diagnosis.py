@@ -23,19 +23,21 @@ from distlab.calls.failure_location import described, source_lines
 from distlab.errors import ClusterClosed, NodeFailed, NotDeterministic, SwitchFailed
 from distlab.network.copies import thaw
 from distlab.network.describe import describe, describe_call, shorten
-from distlab.network.node import Effect
+from distlab.network.node import Append, Effect, Truncate
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call
 
 __all__ = [
     "MOST_TO_ITSELF",
     "closed",
+    "corrupt_disk",
     "difference",
     "ended_alone",
     "failure_from",
     "never_returned",
     "no_effects",
     "no_end",
+    "no_list",
     "nonsense",
     "payload_of",
     "raised",
@@ -163,6 +165,28 @@ def talks_to_itself(me: int, kind: str) -> NodeFailed:
     what = "sends messages to itself, each of which sends another"
     cause = "its messages to itself have no end"
     return _failure(me, "on_message", f"node {me} ({kind}) {what}", cause=cause)
+
+
+def no_list(me: int, effect: Append | Truncate) -> NodeFailed:
+    """Return the failure of a node that appends to a saved value that is no list."""
+    what = (
+        f"wrote {briefly(effect)}, but what it had saved as {effect.name!r} is no list"
+    )
+    hint = f"Begin with a list, Save({effect.name!r}, []), or append to another name."
+    headline = f"node {me} {what}"
+    return _failure(me, "", headline, cause=f"it {what}", hint=(hint,))
+
+
+def corrupt_disk(node: int, path: str, number: int, at: int) -> NodeFailed:
+    """Return the failure of a node with a changed record in the middle of its disk."""
+    cause = f"record {number} of its disk is corrupt"
+    hint = (
+        f"It begins at byte {at:,} of {path}, and does not match its checksum:",
+        "it was changed after it had been written, so nothing after it can be trusted.",
+        "A copy of the state is on the other nodes. Begin this one without a disk:",
+        f"cluster.kill({node}, loses='disk'), then cluster.restart({node}).",
+    )
+    return _failure(node, "", f"node {node}: {cause}", cause=cause, hint=hint)
 
 
 def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:

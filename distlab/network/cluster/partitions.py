@@ -25,13 +25,15 @@ class FaultRecord(NamedTuple):
 class Partitions:
     """The partitions of a network of `count` nodes, and its faults so far.
 
-    splits: name -> sides, of every present partition.
+    splits: name -> sides, of every present partition. cuts: name -> (sender, receiver)
+    of every link that is cut in one direction.
     faults: all that have ended, as `FaultRecord`s.
     """
 
     def __init__(self, count: int):
         self.count = count
         self.splits: dict[Hashable, tuple] = {}
+        self.cuts: dict[Hashable, tuple[int, int]] = {}
         self.faults: list[FaultRecord] = []
         self._lasting: dict[str, float] = {}
 
@@ -42,30 +44,38 @@ class Partitions:
         alone = [(node,) for node in range(self.count) if node not in named]
         self.splits[name] = (*sides, *alone)
 
+    def cut(self, src: int, dst: int, name: Hashable = None) -> None:
+        """Cut one link in one direction."""
+        self.cuts[(src, dst) if name is None else name] = src, dst
+
     def end(self, name: Hashable) -> None:
-        """End one partition."""
+        """End one partition, or one cut."""
         self.splits.pop(name, None)
+        self.cuts.pop(name, None)
 
     def heal(self) -> None:
-        """End every partition."""
+        """End every partition, and every cut."""
         self.splits.clear()
+        self.cuts.clear()
 
     def severed(self) -> frozenset[tuple[int, int]]:
         """Return the links that are cut, as (sender, receiver)."""
-        return frozenset(
+        between = {
             (one, other)
             for sides in self.splits.values()
             for side in sides
             for one in side
             for other in range(self.count)
             if other not in side
-        )
+        }
+        return frozenset(between.union(self.cuts.values()))
 
     def sides(self) -> list[list[int]]:
         """Return the groups of nodes that can reach each other, directly or not."""
         gone, groups = self.severed(), []
         for node in range(self.count):
-            near = [g for g in groups if any((node, other) not in gone for other in g)]
+            links = {other: {(node, other), (other, node)} for other in range(node)}
+            near = [g for g in groups if any(links[other] - gone for other in g)]
             rest = [g for g in groups if g not in near]
             groups = [*rest, sorted([node, *(n for g in near for n in g)])]
         return sorted(groups)
@@ -75,7 +85,7 @@ class Partitions:
         return {
             "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
             for sides in self.splits.values()
-        }
+        } | {f"cut from {src} to {dst}" for src, dst in self.cuts.values()}
 
     def changed(self, labels: set[str], at_s: float) -> None:
         """Record that exactly these partitions exist from `at_s` on."""

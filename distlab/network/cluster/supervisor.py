@@ -27,14 +27,15 @@ import cloudpickle
 
 from distlab.calls.printed_output import Console
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.faults import Crash, NodeFault, Split
+from distlab.faults import ClockDrift, ClockJump, Crash, Cut, NodeFault, Split
 from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
-from distlab.network.cluster.disk import Disk
+from distlab.network.cluster.disk import lose, read_disk, serialize
 from distlab.network.cluster.event_log import Logs, merge_logs, read_log
 from distlab.network.cluster.partitions import Partitions
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
+from distlab.network.copies import ATOMS
 from distlab.network.delivery import Delivery
 from distlab.network.node_diagnosis import (
     closed,
@@ -53,30 +54,47 @@ _LOOK_S, _COPY_S = 0.25, 5.0
 _SETTLE_S, _QUIET_WITHIN_S = 0.05, 1.0
 
 
+def _call_body(call):
+    """Return a call as bytes, with the definitions of a notebook's classes."""
+    plain = all(type(part) in ATOMS for part in call)
+    return serialize(call) if plain else cloudpickle.dumps(call)
+
+
 class Supervisor:
     """The supervisor of a `Cluster`: its state, and the thread that serves requests.
 
     states: of each node, "starting", "running", "paused" or "killed". clients: those of
     the nodes. partitions: the cut links. failure: the exception that ended the cluster.
     over: whether it has ended. copies: of the nodes, at the end. watchers: called
-    several times a second, and after the end.
+    several times a second, and after the end. clocks: of each node, the seconds that
+    it is ahead, and its seconds in a second.
     """
 
-    def __init__(self, make: bytes, count: int, delivery: Delivery, seed: Any):
+    def __init__(
+        self,
+        make: bytes,
+        count: int,
+        delivery: Delivery,
+        seed: Any,
+        faults: Iterable[NodeFault],
+    ):
         self.count, self.seed, self.delivery = count, seed, delivery
         self.states = ["starting"] * count
         self.failure = self.copies = None
         self.watchers, self.over = [], False
-        self.clients = ClusterClients(self._pass_call, self.now)
+        self.clients = ClusterClients(count, self.now)
         self.partitions = Partitions(count)
         self._began = self._generations = self._processes = self._kept = None
         self._make, self._restarts = make, [0] * count
         self._opened, self._starts, self._deaths = Future(), {}, {}
+        self._losses = {}  # node that is being killed -> what its disk loses
+        self.clocks = [(0.0, 1.0)] * count
         self._replies, self._tokens = {}, itertools.count()  # token -> (index, Future)
         self._plan, self._finished, self._finish_s = [], None, 0.0
         self._quiet_since = None  # the time when all clients were done
         self._looked_s = self._ended_s = 0.0
         self._leaving = self._copying = False
+        self._plan_all(faults)
         self._requests = Requests()
         self.ask = self._requests.ask  # a method below; for the cell
         self._thread = threading.Thread(
@@ -135,6 +153,7 @@ class Supervisor:
             preload=_PRELOAD,
             shared=[shared],
             private_folder=True,
+            disk_folder=True,  # a sync shall wait for a device
         )
         self.folder = self._processes.folder
         self._poll = select.poll()
@@ -153,6 +172,7 @@ class Supervisor:
         if self._began is not None:
             self._strike()
             self.clients.tick()
+            self._pass_calls()
         self._look_for_the_end()
         if time.monotonic() > self._looked_s + _LOOK_S:
             self._looked_s = time.monotonic()
@@ -213,7 +233,7 @@ class Supervisor:
         self._tell(node, "node", setup)
 
     def _disk(self, node):
-        return os.path.join(self.folder, "disks", f"node{node}")
+        return os.path.join(self._processes.disk_folder, f"node{node}")
 
     def _hear_up(self, node):
         self.states[node] = "ready"
@@ -226,14 +246,16 @@ class Supervisor:
             self._opened.set_result(None)
 
     def _go(self, node):
-        self._tell(node, "go", self._began)
+        self._tell(node, "go", self._began, self.clocks[node])
         self.states[node] = "running"
         if node in self._starts:
             self.partitions.note(node, self.now(), "restart")
             self._starts.pop(node).set_result(None)
 
-    def _hear_answer(self, node, request, outcome, result):
-        self.clients.answered(request, outcome, result)
+    def _hear_answers(self, node, answers):
+        for number, request, outcome, body, to in answers:
+            result = pickle.loads(body)
+            self.clients.answered(node, number, request, outcome, result, to)
 
     def _hear_failed(self, node, payload):
         raise failure_from(node, payload)
@@ -257,8 +279,11 @@ class Supervisor:
             raise switch_gone(status)
         if status != -signal.SIGKILL or self._began is None:
             raise ended_alone(index, status)
+        loses = self._losses.pop(index, "")
+        lose(self._disk(index), index, loses)
         self.states[index] = "killed"
-        self.partitions.note(index, self.now(), "crash")
+        label = f"crash, loses {loses}" if loses else "crash"
+        self.partitions.note(index, self.now(), label)
         waiting = [self._deaths.pop(index, None), self._starts.pop(index, None)]
         for future in filter(None, waiting):
             future.set_result(None)
@@ -267,9 +292,11 @@ class Supervisor:
 
     # requests of the cell
 
-    def _pass_call(self, node, request, call):
-        # By value, with the definitions of classes from a notebook.
-        self._tell(self.count, "call", node, request, cloudpickle.dumps(call))
+    def _pass_calls(self):
+        """Send the switch all calls of this turn."""
+        if asked := self.clients.take_asked():
+            calls = [(*where, _call_body(call)) for *where, call in asked]
+            self._tell(self.count, "calls", calls)
 
     def start_clients(self, clients: list[Client], since_s: float | None) -> None:
         """Add clients; their times count from `since_s`, or from now."""
@@ -290,10 +317,11 @@ class Supervisor:
         self.delivery = delivery
         return self._ask(self.count, "delivery", delivery)
 
-    def kill(self, node: int) -> Future:
-        """Send SIGKILL to a node's process."""
+    def kill(self, node: int, loses: str = "") -> Future:
+        """Send SIGKILL to a node's process; then its disk loses what it is to lose."""
         if self.states[node] == "killed":
             raise InvalidArgument(f"node {node} is dead already; restart it first.")
+        self._losses[node] = loses
         self._processes.signal(node, signal.SIGKILL)
         return self._deaths.setdefault(node, Future())
 
@@ -329,6 +357,14 @@ class Supervisor:
         self._processes.signal(node, number)
         self.states[node] = state
         self.partitions.note(node, self.now(), label, "mark")
+
+    def move_clock(self, node: int, by_s: float) -> None:
+        """Let a node's clock jump; a dead node's is ahead when it starts again."""
+        ahead_s, rate = self.clocks[node]
+        self.clocks[node] = ahead_s + by_s, rate
+        if self.states[node] in ("running", "paused"):
+            self._tell(node, "clock", self.clocks[node])
+        self.partitions.note(node, self.now(), f"clock jumps by {by_s:g} s")
 
     def change_links(self, change: Callable, *args: Any) -> Future:
         """Make a change to the partitions; done when the switch has cut the links."""
@@ -366,34 +402,56 @@ class Supervisor:
 
     # planned faults
 
-    def plan(self, faults: Iterable[NodeFault]) -> None:
+    def _plan_all(self, faults):
         """Plan faults, by the clock that starts when all nodes are up."""
         for number, fault in enumerate(faults):
-            if isinstance(fault, Split):
-                begin = self.change_links, Partitions.split, fault.sides, number
-                end = self.change_links, Partitions.end, number
-            else:
-                assert isinstance(fault, Crash)
-                begin, end = (self.kill, fault.node), (self.restart, fault.node)
-            for when_s, (what, *args) in (fault.at_s, begin), (fault.until_s, end):
-                self._at(when_s, what, args)
+            if isinstance(fault, ClockDrift):
+                self.clocks[fault.node] = 0.0, fault.rate
+                continue
+            begin, end = self._strokes(fault, number)
+            self._at(fault.at_s, *begin)
+            if getattr(fault, "until_s", None) is not None:
+                self._at(fault.until_s, *end)
 
-    def _at(self, when_s, what, args=()):
-        if when_s is not None:
-            heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
+    def _strokes(self, fault, number):
+        """Return (what begins a fault, what ends it): a method and its arguments."""
+        end_links = self.change_links, Partitions.end, number
+        if isinstance(fault, Split):
+            return (self.change_links, Partitions.split, fault.sides, number), end_links
+        if isinstance(fault, Cut):
+            link = fault.src, fault.dst
+            return (self.change_links, Partitions.cut, *link, number), end_links
+        node = fault.node
+        if isinstance(fault, Crash):
+            return (self.kill, node, fault.loses), (self.restart, node)
+        if isinstance(fault, ClockJump):
+            return (self.move_clock, node, fault.by_s), ()
+        return (self.pause, node), (self.resume, node)
+
+    def _at(self, when_s, what, *args):
+        heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
 
     def _next_fault_s(self):
         return self._plan[0][0] if self._plan else float("inf")
 
     def _strike(self):
-        """Apply the faults that are due; a crash of a dead node changes nothing."""
+        """Apply the faults that are due; one that does not fit the node's state isn't.
+
+        A crash of a dead node, for example, changes nothing.
+        """
+        fits = {
+            self.kill: ("running", "paused"),
+            self.restart: ("killed",),
+            self.pause: ("running",),
+            self.resume: ("paused",),
+        }
         while self._next_fault_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
-            if what in (self.kill, self.restart):
-                (node,) = args
+            if what in fits:
+                node = args[0]
                 if node in self._starts or node in self._deaths:  # not yet
-                    return self._at(self.now() + _SETTLE_S, what, args)
-                if (self.states[node] == "killed") != (what == self.restart):
+                    return self._at(self.now() + _SETTLE_S, what, *args)
+                if self.states[node] not in fits[what]:
                     continue
             what(*args)
 
@@ -436,19 +494,29 @@ class Supervisor:
             self._turn()
         self.copies = future.result() if future.done() else None
 
-    def _read(self):
+    def _read(self, disks=True):
         nodes = [read_log(self.folder, f"node{n}") for n in range(self.count)]
         switch = read_log(self.folder, "switch")
-        saved = [Disk(self._disk(node)).load() for node in range(self.count)]
+        saved = [{} for _ in nodes]
+        if disks:
+            saved = [read_disk(self._disk(n), n)[0] for n in range(self.count)]
         names, asked = list(self.clients.names), list(self.clients.notes)
         records = self.partitions.records(self.now())
         return Logs(nodes, switch, names, asked, records), saved
+
+    def _read_last(self):
+        """Read the logs and disks for the last time; a corrupt disk is a failure."""
+        try:
+            self._kept = self._read()
+        except NodeFailed as error:
+            self.failure = self.failure or error
+            self._kept = self._read(disks=False)
 
     def _note_failure(self, error):
         raised = isinstance(error.cause, BaseException)
         what = f"raised {type(error.cause).__name__}" if raised else "failed"
         self.partitions.note(error.node, self.now(), what)
-        self._kept = self._read()
+        self._read_last()
         error.trace = merge_logs(self._kept[0])
 
     def _shut(self):
@@ -457,7 +525,7 @@ class Supervisor:
             try:
                 if self._processes is not None:
                     self._ended_s = self.now()
-                    self._kept = self._read()
+                    self._read_last()
                 if isinstance(self.failure, NodeFailed):
                     self._note_failure(self.failure)
             finally:

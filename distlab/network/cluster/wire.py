@@ -15,7 +15,7 @@ import select
 import socket
 import struct
 
-from distlab.processes.wire import LENGTH, FrameReader
+from distlab.processes.wire import LENGTH, Disconnected
 
 __all__ = [
     "ARRIVAL",
@@ -27,10 +27,12 @@ __all__ = [
     "address_in",
 ]
 
+_PIECE = 2**16
+
 # Header of a message from a node: receiver, number, time of sending.
 DEPARTURE = struct.Struct("<HQd")
 # Header of a message from the switch: kind (from a node or a client), sender, number,
-# and the generation of the link.
+# and the generation of the link; of a client's, its attempt, its request, and 0.
 ARRIVAL = struct.Struct("<BHQI")
 FROM_NODE, FROM_CLIENT = 0, 1
 
@@ -69,29 +71,55 @@ class LinkGenerations:
 class FrameSocket:
     """One end of a Unix socket between a node and the switch; it never blocks.
 
-    waiting: bytes still to be sent, as the other end had no room for them.
+    waiting: bytes still to be sent. Frames are sent together, at the end of a round of
+    events: a system call that wakes a process costs more than all else about a frame.
     """
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
-        self.waiting = bytearray()
-        self.read = FrameReader(sock).read  # the frames that are here by now
+        self.waiting, self._arrived = bytearray(), bytearray()
         sock.setblocking(False)
 
     def fileno(self) -> int:
         """Return the socket's descriptor, for polling."""
         return self.sock.fileno()
 
-    def send(self, payload: bytes) -> None:
-        """Send a frame, or as much of it as there is room for; `flush` sends the rest.
+    def read(self) -> list[bytearray]:
+        """Return the frames that are complete by now.
 
-        If the other end is closed, the frame is dropped.
+        Raises: Disconnected if the other end is gone and nothing is left to read.
         """
+        arrived, got = self._arrived, _PIECE
+        while got == _PIECE:
+            try:
+                arrived += (piece := self.sock.recv(_PIECE))
+                got = len(piece)
+            except BlockingIOError:
+                break
+            except OSError:
+                got = 0
+        frames, at = [], 0
+        while at + LENGTH.size <= len(arrived):
+            begin = at + LENGTH.size
+            end = begin + LENGTH.unpack_from(arrived, at)[0]
+            if end > len(arrived):
+                break
+            frames.append(arrived[begin:end])
+            at = end
+        del arrived[:at]
+        if not got and not frames:
+            raise Disconnected("end of stream")
+        return frames
+
+    def put(self, payload: bytes) -> None:
+        """Add a frame to those that `flush` sends."""
         self.waiting += LENGTH.pack(len(payload)) + payload
-        self.flush()
 
     def flush(self) -> None:
-        """Send more of the waiting bytes, if there is room."""
+        """Send waiting bytes, as many as there is room for.
+
+        If the other end is closed, they are dropped.
+        """
         if self.waiting:
             try:
                 del self.waiting[: self.sock.send(self.waiting)]
@@ -102,6 +130,7 @@ class FrameSocket:
 
     def finish(self) -> None:
         """Wait until everything is sent, or the other end is gone."""
+        self.flush()
         while self.waiting:
             select.select([], [self.sock], [])
             self.flush()
