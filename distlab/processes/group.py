@@ -59,7 +59,7 @@ class Processes:
     shared: descriptors that every process gets a copy of.
     private_folder: True for a new folder, in memory where the system has such folders,
     or the path of an existing one. Either is removed when the processes have ended.
-    `folder` is its path. disk_folder: True for one more, on a device; it becomes its path.
+    `folder` is its path. disk_folder: True for one more, not in memory; then its path.
     environment: variables added to this process's.
     most_bytes: of a frame; a process that sends a longer one is killed.
     usage: the last answer to `request_usage`, see `child_processes.usage`.
@@ -87,7 +87,7 @@ class Processes:
         self.pids = [None] * count
         self.alive = set()
         self.folder = private_folder if isinstance(private_folder, str) else None
-        self.disk_folder = new_folder(in_memory=False) if disk_folder else None
+        self.disk_folder = None
         self._channels, self._readers, self._outputs, self._stacks = {}, {}, {}, {}
         self.exceeded, self.usage = "", None
         self._selector = selectors.DefaultSelector()
@@ -99,6 +99,8 @@ class Processes:
         try:
             if private_folder and self.folder is None:
                 self.folder = self._server.new_folder()
+            if disk_folder:
+                self.disk_folder = new_folder(in_memory=False)
             self._start_arguments = self._surroundings(environment or {}), shared
             self._start_all(*self._start_arguments)
         except OSError as error:

@@ -50,7 +50,7 @@ class OwnerSession:
             self.closing = True
 
     def end(self) -> None:
-        """Remove the folders, then close the session, which reports that all is gone."""
+        """Remove the folders; then close the session, which reports that it is done."""
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
         self.sock.close()
