@@ -183,8 +183,8 @@ def corrupt_disk(node: int, path: str, number: int, at: int) -> NodeFailed:
     hint = (
         f"It begins at byte {at:,} of {path}, and does not match its checksum:",
         "it was changed after it had been written, so nothing after it can be trusted.",
-        "A copy of the state is on the other nodes. Begin this one without a disk:",
-        f"cluster.kill({node}, loses='disk'), then cluster.restart({node}).",
+        "Make a new cluster. What a node does without its disk is to be seen after",
+        f"cluster.kill({node}, loses='disk') and cluster.restart({node}).",
     )
     return _failure(node, "", f"node {node}: {cause}", cause=cause, hint=hint)
 
