@@ -162,7 +162,7 @@ class ClientSession:
         return self.attempts.ended, self.attempts.tries
 
     def ask(self, now_s: float) -> Call | None:
-        """Begin the next call, or one more attempt; return the call, None at the end."""
+        """Begin the next call, or one more attempt; return it, None after the last."""
         if not self.attempts.tries:
             call = self._asking.next(self._result)
             if call is None:

@@ -7,7 +7,7 @@ import html
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
@@ -30,7 +30,7 @@ from distlab.network.schedules.transitions import FaultLimits, Transitions, all_
 __all__ = ["Counterexample", "NotFound", "search"]
 
 _MOST_NODES = 100
-_FAULTS = ("crashes", "drops", "duplicates", "splits")  # in the order of FaultLimits
+_FAULTS = FaultLimits._fields[:8]
 _SHORTEST_S = 2.0  # time limit of the search for a schedule below the shrunk one
 
 
@@ -121,10 +121,16 @@ def search(
     check: Callable | None = None,
     *,
     invariant: Callable | None = None,
+    monitors: Iterable = (),
+    start: EventSchedule | Iterable[str] = (),
     crashes: int = 0,
+    power_losses: int = 0,
+    disk_losses: int = 0,
     drops: int = 0,
     duplicates: int = 0,
     splits: int | Sequence = 0,
+    cuts: int = 0,
+    clock_jumps: int = 0,
     timers: int = 8,
     steps: int = 80,
     settled: bool = False,
@@ -154,20 +160,25 @@ def search(
     clients = check_clients(clients, nodes)
     check_repeatable(clients)
     check_seconds("within_s", within_s)
-    wanted = Property(check, invariant)
+    wanted = Property(check, invariant, monitors)
     ways, splits = _splits(splits, nodes)
-    limits = FaultLimits(crashes, drops, duplicates, splits, ways, timers, steps)
-    _check_counts(crashes, drops, duplicates, splits, timers, steps)
+    counts = crashes, power_losses, disk_losses, drops, duplicates, splits, cuts
+    limits = FaultLimits(*counts, clock_jumps, timers, steps, ways)
+    for name, count in limits._asdict().items():
+        if name != "ways":
+            check_count(name, count)
     search = _ScheduleSearch(make, nodes, clients, wanted, limits, seed, settled)
     return search.run(within_s)
 
 
-def _check_counts(*counts):
-    names = (*_FAULTS, "timers", "steps")
-    for name, count in zip(names, counts, strict=True):
-        whole = isinstance(count, int) and not isinstance(count, bool)
-        if not whole or count < 0:
-            raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
+def check_count(name: str, count: Any) -> None:
+    """Check that `count` is a number from 0 on.
+
+    Raises: InvalidArgument.
+    """
+    whole = isinstance(count, int) and not isinstance(count, bool)
+    if not whole or count < 0:
+        raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
 
 
 def _splits(splits, nodes):
@@ -197,8 +208,8 @@ class _ScheduleSearch:
         self.what = (make, nodes, clients)
         self.wanted, self.limits = wanted, limits
         self.seed, self.settled = seed, settled
-        self.memo = NodeMemo(make, nodes, clients, seed)
-        self.transitions = Transitions(self.memo, limits)
+        self.memo = NodeMemo(make, nodes, clients, seed, wanted.monitors)
+        self.transitions = Transitions(self.memo, limits, limits.power_losses > 0)
         self._of_past, self._of_nodes = {}, {}
 
     def run(self, within_s):
@@ -206,6 +217,8 @@ class _ScheduleSearch:
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
             self.first = self.transitions.first()
+            if self.first.failed:
+                raise self.transitions.failure(self.first)
             tell = self._teller(progress, begun, within_s)
             until = begun + within_s
             explorer = Explorer(self.transitions, self.wrong, until, tell)
@@ -239,6 +252,8 @@ class _ScheduleSearch:
         wanted = self.wanted
         if state.failed:
             return str(self.transitions.failure(state))
+        if state.broken:
+            return self.memo.values[state.broken]
         if wanted.invariant:
             if state.nodes not in self._of_nodes:
                 nodes = nodes_of(self.memo, state)
@@ -296,5 +311,5 @@ class _ScheduleSearch:
 
 
 def _is_settled(state):
-    whole = state.sides is None and all(state.nodes)
-    return whole and not state.pending
+    whole = state.sides is None and not state.severed and all(state.nodes)
+    return whole and not state.pending and not any(state.syncs)
