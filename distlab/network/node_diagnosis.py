@@ -23,7 +23,7 @@ from distlab.calls.failure_location import described, source_lines
 from distlab.errors import ClusterClosed, NodeFailed, NotDeterministic, SwitchFailed
 from distlab.network.copies import thaw
 from distlab.network.describe import describe, describe_call, shorten
-from distlab.network.node import Append, Effect, Truncate
+from distlab.network.node import Effect
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call
 
@@ -37,7 +37,6 @@ __all__ = [
     "never_returned",
     "no_effects",
     "no_end",
-    "no_list",
     "nonsense",
     "payload_of",
     "raised",
@@ -165,16 +164,6 @@ def talks_to_itself(me: int, kind: str) -> NodeFailed:
     what = "sends messages to itself, each of which sends another"
     cause = "its messages to itself have no end"
     return _failure(me, "on_message", f"node {me} ({kind}) {what}", cause=cause)
-
-
-def no_list(me: int, effect: Append | Truncate) -> NodeFailed:
-    """Return the failure of a node that appends to a saved value that is no list."""
-    what = (
-        f"wrote {briefly(effect)}, but what it had saved as {effect.name!r} is no list"
-    )
-    hint = f"Begin with a list, Save({effect.name!r}, []), or append to another name."
-    headline = f"node {me} {what}"
-    return _failure(me, "", headline, cause=f"it {what}", hint=(hint,))
 
 
 def corrupt_disk(node: int, path: str, number: int, at: int) -> NodeFailed:

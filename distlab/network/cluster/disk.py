@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from distlab.files import write_whole
+from distlab.network.disk import check_list
 from distlab.network.node import Append, Save, Truncate
-from distlab.network.node_diagnosis import corrupt_disk, no_list
+from distlab.network.node_diagnosis import corrupt_disk
 
 __all__ = ["Disk", "lose", "read_disk", "serialize"]
 
@@ -58,11 +59,18 @@ class Disk:
         self._folder, self._node = folder, node
         os.makedirs(folder, exist_ok=True)
         self.saved, self.length = read_disk(folder, node)
-        self._is_list = {n: type(value) is list for n, value in self.saved.items()}
+        self._no_lists = {}  # name -> value, of what cannot be appended to
+        for name, value in self.saved.items():
+            self._keep(name, value)
         self._waiting, self._limit = [], max(_LEAST_REPLACED, 2 * self.length)
         self._synced = os.open(f"{folder}/synced", os.O_RDWR | os.O_CREAT, 0o600)
         self._open()
         self._mark(min(_synced_in(folder), self.length))
+
+    def _keep(self, name, value):
+        self._no_lists.pop(name, None)
+        if not isinstance(value, list):
+            self._no_lists[name] = value
 
     def _open(self):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -72,15 +80,13 @@ class Disk:
     def write(self, effect: Save | Append | Truncate) -> None:
         """Write a value, an item or a length; `flush` hands it to the system.
 
-        Raises: NodeFailed for an item of something that is no list.
+        Raises: InvalidArgument for an item of something that is no list.
         """
         kind, (name, value) = type(effect), effect
         if kind is Save:
-            self._is_list[name] = type(value) is list
-        elif not self._is_list.get(name, True):
-            raise no_list(self._node, effect)
-        elif kind is Append:
-            self._is_list[name] = True
+            self._keep(name, value)
+        else:
+            check_list(self._no_lists.get(name, []), effect)
         self._waiting.append(_record(_KINDS[kind], name, value))
 
     def flush(self) -> None:

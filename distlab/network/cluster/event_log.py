@@ -225,7 +225,7 @@ def _note_drops(logs, messages):
     for kind, _, *rest in lines:
         if kind in ("drop", "cut") and (one := messages.get(tuple(rest))):
             one.dropped = True
-    crashes = [(f.node, f.start_s) for f in logs.faults if f.label.startswith("crash")]
+    crashes = [(f.node, f.start_s) for f in logs.faults if f.label == "crash"]
     for one in messages.values():
         ends = one.src, one.dst
         one.dropped |= max(ends) >= len(logs.nodes)

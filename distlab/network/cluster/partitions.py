@@ -35,7 +35,7 @@ class Partitions:
         self.splits: dict[Hashable, tuple] = {}
         self.cuts: dict[Hashable, tuple[int, int]] = {}
         self.faults: list[FaultRecord] = []
-        self._lasting: dict[str, float] = {}
+        self._lasting: dict[tuple, float] = {}  # of `present` -> its beginning
 
     def split(self, sides: Sequence[Iterable[int]], name: Hashable = _BY_HAND) -> None:
         """Begin a partition; one of the same name is replaced."""
@@ -80,19 +80,21 @@ class Partitions:
             groups = [*rest, sorted([node, *(n for g in near for n in g)])]
         return sorted(groups)
 
-    def labels(self) -> set[str]:
-        """Return the present partitions, as labels of the trace."""
-        return {
-            "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
+    def present(self) -> set[tuple]:
+        """Return the present partitions and cuts, as (node, label, kind)."""
+        written = [
+            " | ".join(" ".join(map(str, side)) for side in sides)
             for sides in self.splits.values()
-        } | {f"cut from {src} to {dst}" for src, dst in self.cuts.values()}
+        ]
+        return {(None, f"partition {sides}", "fault") for sides in written} | {
+            (src, f"cut off from node {dst}", "mark") for src, dst in self.cuts.values()
+        }
 
-    def changed(self, labels: set[str], at_s: float) -> None:
+    def changed(self, present: set[tuple], at_s: float) -> None:
         """Record that exactly these partitions exist from `at_s` on."""
-        for label in self._lasting.keys() - labels:
-            start_s = self._lasting.pop(label)
-            self.faults.append(FaultRecord(None, start_s, at_s, label))
-        self._lasting |= dict.fromkeys(labels - self._lasting.keys(), at_s)
+        for what in self._lasting.keys() - present:
+            self.faults.append(_record(what, self._lasting.pop(what), at_s))
+        self._lasting |= dict.fromkeys(present - self._lasting.keys(), at_s)
 
     def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
         """Record a fault of a node."""
@@ -100,7 +102,10 @@ class Partitions:
 
     def records(self, now_s: float) -> list[FaultRecord]:
         """Return all faults, also the partitions that last until now."""
-        lasting = [
-            FaultRecord(None, at, now_s, label) for label, at in self._lasting.items()
-        ]
+        lasting = [_record(what, at, now_s) for what, at in self._lasting.items()]
         return [*self.faults, *lasting]
+
+
+def _record(what, start_s, end_s):
+    node, label, kind = what
+    return FaultRecord(node, start_s, end_s, label, kind)

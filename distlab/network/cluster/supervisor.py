@@ -43,6 +43,7 @@ from distlab.network.node_diagnosis import (
     failure_from,
     switch_gone,
 )
+from distlab.network.trace_recorder import LOST
 from distlab.patience import patience
 from distlab.processes import Ended, Lines, Processes, anonymous_file
 from distlab.trace import Call
@@ -282,8 +283,10 @@ class Supervisor:
         loses = self._losses.pop(index, "")
         lose(self._disk(index), index, loses)
         self.states[index] = "killed"
-        label = f"crash, loses {loses}" if loses else "crash"
-        self.partitions.note(index, self.now(), label)
+        if loses:
+            words = f"disk loses {LOST[loses]}"
+            self.partitions.note(index, self.now(), words, "mark")
+        self.partitions.note(index, self.now(), "crash")
         waiting = [self._deaths.pop(index, None), self._starts.pop(index, None)]
         for future in filter(None, waiting):
             future.set_result(None)
@@ -364,16 +367,16 @@ class Supervisor:
         self.clocks[node] = ahead_s + by_s, rate
         if self.states[node] in ("running", "paused"):
             self._tell(node, "clock", self.clocks[node])
-        self.partitions.note(node, self.now(), f"clock jumps by {by_s:g} s")
+        self.partitions.note(node, self.now(), f"clock jumps {by_s:+g} s", "mark")
 
     def change_links(self, change: Callable, *args: Any) -> Future:
         """Make a change to the partitions; done when the switch has cut the links."""
         change(self.partitions, *args)
-        labels = self.partitions.labels()
+        present = self.partitions.present()
         future = Future()
 
         def changed(described):
-            self.partitions.changed(labels, described.result() - self._began)
+            self.partitions.changed(present, described.result() - self._began)
             future.set_result(None)
 
         described = self._ask(self.count, "links", self.partitions.severed())
