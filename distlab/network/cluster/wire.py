@@ -15,7 +15,7 @@ import select
 import socket
 import struct
 
-from distlab.processes.wire import LENGTH, Disconnected
+from distlab.processes.wire import LENGTH, FrameReader
 
 __all__ = [
     "ARRIVAL",
@@ -26,8 +26,6 @@ __all__ = [
     "LinkGenerations",
     "address_in",
 ]
-
-_PIECE = 2**16
 
 # Header of a message from a node: receiver, number, time of sending.
 DEPARTURE = struct.Struct("<HQd")
@@ -77,39 +75,13 @@ class FrameSocket:
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
-        self.waiting, self._arrived = bytearray(), bytearray()
+        self.waiting = bytearray()
+        self.read = FrameReader(sock).read  # the frames that are here by now
         sock.setblocking(False)
 
     def fileno(self) -> int:
         """Return the socket's descriptor, for polling."""
         return self.sock.fileno()
-
-    def read(self) -> list[bytearray]:
-        """Return the frames that are complete by now.
-
-        Raises: Disconnected if the other end is gone and nothing is left to read.
-        """
-        arrived, got = self._arrived, _PIECE
-        while got == _PIECE:
-            try:
-                arrived += (piece := self.sock.recv(_PIECE))
-                got = len(piece)
-            except BlockingIOError:
-                break
-            except OSError:
-                got = 0
-        frames, at = [], 0
-        while at + LENGTH.size <= len(arrived):
-            begin = at + LENGTH.size
-            end = begin + LENGTH.unpack_from(arrived, at)[0]
-            if end > len(arrived):
-                break
-            frames.append(arrived[begin:end])
-            at = end
-        del arrived[:at]
-        if not got and not frames:
-            raise Disconnected("end of stream")
-        return frames
 
     def put(self, payload: bytes) -> None:
         """Add a frame to those that `flush` sends."""
