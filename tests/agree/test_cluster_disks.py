@@ -58,7 +58,7 @@ def test_a_disk_keeps_what_its_losses_leave(tmp_path, monkeypatch, replaced_at):
                 disk = Disk(folder, 0)
                 assert disk.saved == replayed(writes), loses
         disk.flush()
-        assert read_disk(folder, 0)[0] == replayed(writes)
+        assert read_disk(folder, 0) == replayed(writes)
         assert disk.length < max(2500, 3 * replaced_at)
 
 
@@ -84,7 +84,7 @@ def test_a_record_that_a_kill_tore_is_cut_off_and_the_next_one_replaces_it(tmp_p
         assert disk.saved == before
         disk.write(Append("log", "after"))
         disk.flush()
-        assert read_disk(str(tmp_path), 3)[0]["log"] == [
+        assert read_disk(str(tmp_path), 3)["log"] == [
             *before.get("log", []),
             "after",
         ]

@@ -31,16 +31,17 @@ class ClusterClients:
 
     done: the operations that have ended, in order of their ends.
     names: the clients, in the order in which they were added. notes: for the trace,
-    each call, ("call", time, request, attempt, name, node, call), and each response
-    that counts, ("answer", time, node, its number there).
+    each attempt, ("asked", time, request, attempt, name, node, call), and response that
+    counts, ("answered", time, node, its number there).
+    to_send: attempts, as (node, attempt, request, call), until their owner sends them.
     recent: (time, node, outcome) of attempts that ended in the last second.
     """
 
     def __init__(self, count: int, clock: Callable[[], float]):
         self._count, self._clock = count, clock
         self.done, self.names, self.notes, self.recent = [], [], [], deque()
+        self.to_send = []
         self._waiting = {}  # request -> the session that waits for its answer
-        self._asked = []  # (node, attempt, request, call) that are still to be sent
         self._due, self._order = [], itertools.count()
         self._sessions, self._stopped = set(), set()
         self._by_hand = {}  # session -> the callback for its Operation
@@ -69,11 +70,6 @@ class ClusterClients:
         self._sessions.add(session)
         self._by_hand[session] = ended
         self._ask(session)
-
-    def take_asked(self) -> list[tuple[int, int, int, Call]]:
-        """Return the calls to be sent, as (node, attempt, request, call), once."""
-        asked, self._asked = self._asked, []
-        return asked
 
     def next_s(self) -> float:
         """Return the time of the next call or time-out, inf if there is none."""
@@ -107,7 +103,7 @@ class ClusterClients:
         """Record a node's response, unless its client no longer waits for it."""
         session = self._waiting.get(request)
         if session is not None and session.hears(request, node, outcome == "ok"):
-            self.notes.append(("answer", self._clock(), node, number))
+            self.notes.append(("answered", self._clock(), node, number))
             self._end(session, outcome, result, to)
 
     def operations(self) -> list[Operation]:
@@ -129,10 +125,10 @@ class ClusterClients:
         request, (_, attempt) = session.request, session.attempt
         node = session.attempts.node
         self._waiting[request] = session
-        self.notes.append(("call", now, request, attempt, session.name, node, call))
+        self.notes.append(("asked", now, request, attempt, session.name, node, call))
         timeout_s = session.client.timeout_s
         self._at(now + timeout_s, self._time_out, session, session.attempt)
-        self._asked.append((node, attempt, request, call))
+        self.to_send.append((node, attempt, request, call))
 
     def _time_out(self, session, attempt):
         if session.request is not None and session.attempt == attempt:

@@ -1,28 +1,25 @@
 """`Disk`: what a node has written, in a journal that outlives its process.
 
-    journal   │ save │ append │ append │ truncate │ append │ torn
-    synced    ────────────────▲ up to here a finished sync covers it
+    save │ append │ append │ synced │ truncate │ append │ torn
 
 Each write is one record at the end of one file, whatever its name, so that an append to
 a long list costs as much as one to a short list, and one fsync covers all. A process
 that is killed loses no record, as the system has it; the last may be torn, and is cut
-off. A power loss is simulated by cutting the file of a dead node. Once the journal has
-twice the size of what is left of it, a new one replaces it, with one record.
+off. When the journal has grown to twice its size, one record replaces all.
 """
 
 import os
 import pickle
-import shutil
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cloudpickle
 
 from distlab.files import write_whole
-from distlab.network.disk import check_list
+from distlab.network.disk import MemoryDisk, check_list
 from distlab.network.node import Append, Save, Truncate
 from distlab.network.node_diagnosis import corrupt_disk
 
@@ -31,21 +28,10 @@ __all__ = ["Disk", "lose", "read_disk", "serialize"]
 # Header of a record: its length, the same with all bits flipped, and its checksum. So a
 # record that was cut off is distinguished from one that was changed afterwards.
 _HEADER = struct.Struct("<III")
-_SYNCED = struct.Struct("<Q")
 _ALL_BITS = 2**32 - 1
-_KINDS = {Save: 0, Append: 1, Truncate: 2}
-_SAVE, _APPEND, _TRUNCATE, _BASE = range(4)
+_KINDS = (Save, Append, Truncate)
+_SYNCED, _WHOLE = 3, 4  # all before it is durable; the whole disk, which is durable
 _LEAST_REPLACED = 2**24  # bytes
-
-
-class _Record(NamedTuple):
-    """A record, its place in the file, and its end."""
-
-    start: int
-    end: int
-    kind: int
-    name: str
-    value: Any
 
 
 class Disk:
@@ -58,24 +44,24 @@ class Disk:
     def __init__(self, folder: str, node: int):
         self._folder, self._node = folder, node
         os.makedirs(folder, exist_ok=True)
-        self.saved, self.length = read_disk(folder, node)
+        disk, self.length = _read(folder, node)
+        self.saved = disk.values
         self._no_lists = {}  # name -> value, of what cannot be appended to
         for name, value in self.saved.items():
             self._keep(name, value)
-        self._waiting, self._limit = [], max(_LEAST_REPLACED, 2 * self.length)
-        self._synced = os.open(f"{folder}/synced", os.O_RDWR | os.O_CREAT, 0o600)
+        self._waiting = []
         self._open()
-        self._mark(min(_synced_in(folder), self.length))
-
-    def _keep(self, name, value):
-        self._no_lists.pop(name, None)
-        if not isinstance(value, list):
-            self._no_lists[name] = value
 
     def _open(self):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._file = os.open(f"{self._folder}/journal", flags, 0o600)
         os.ftruncate(self._file, self.length)
+        self._limit = max(_LEAST_REPLACED, 2 * self.length)
+
+    def _keep(self, name, value):
+        self._no_lists.pop(name, None)
+        if not isinstance(value, list):
+            self._no_lists[name] = value
 
     def write(self, effect: Save | Append | Truncate) -> None:
         """Write a value, an item or a length; `flush` hands it to the system.
@@ -87,7 +73,7 @@ class Disk:
             self._keep(name, value)
         else:
             check_list(self._no_lists.get(name, []), effect)
-        self._waiting.append(_record(_KINDS[kind], name, value))
+        self._waiting.append(_record(_KINDS.index(kind), name, value))
 
     def flush(self) -> None:
         """Hand all writes to the system: from now on a kill loses none of them."""
@@ -104,30 +90,32 @@ class Disk:
         """Flush, and wait until the device has written everything."""
         self.flush()
         getattr(os, "fdatasync", os.fsync)(self._file)
-        self._mark(self.length)
-
-    def _mark(self, length):
-        os.pwrite(self._synced, _SYNCED.pack(length), 0)
+        self._waiting.append(_record(_SYNCED))
+        self.flush()
 
     def _replace(self):
         """Replace the journal by one record; its cost is that of as many writes."""
-        base = _record(_BASE, "", read_disk(self._folder, self._node)[0])
-        write_whole(Path(self._folder, "journal"), base)
         os.close(self._file)
-        self.length, self._limit = len(base), max(_LEAST_REPLACED, 2 * len(base))
+        self.length = _write(self._folder, _read(self._folder, self._node)[0].values)
         self._open()
         os.fsync(self._file)
-        self._mark(self.length)
 
 
-def _record(kind, name, value):
+def _record(kind, name="", value=None):
     body = serialize((kind, name, value))
     size = len(body)
     return _HEADER.pack(size, size ^ _ALL_BITS, zlib.crc32(body)) + body
 
 
-def _records(folder: str, node: int) -> Iterator[_Record]:
-    """Yield the records of a journal, without a last one that is torn.
+def _write(folder, values):
+    """Replace the journal by one that has these values; return its length."""
+    record = _record(_WHOLE, "", values)
+    write_whole(Path(folder, "journal"), record)
+    return len(record)
+
+
+def _records(folder: str, node: int) -> Iterator[tuple[int, int, str, Any]]:
+    """Yield the end and the parts of each record, without a last one that is torn.
 
     Raises: NodeFailed for one that was changed after it had been written.
     """
@@ -136,55 +124,47 @@ def _records(folder: str, node: int) -> Iterator[_Record]:
     start, number = 0, 1
     while start + _HEADER.size <= len(data):
         size, flipped, checksum = _HEADER.unpack_from(data, start)
-        body = data[start + _HEADER.size :][:size]
+        begin, end = start + _HEADER.size, start + _HEADER.size + size
         sound = size == flipped ^ _ALL_BITS
-        if sound and len(body) < size:
+        if sound and end > len(data):
             return
-        if not sound or zlib.crc32(body) != checksum:
+        if not sound or zlib.crc32(data[begin:end]) != checksum:
             raise corrupt_disk(node, str(path), number, start)
-        end = start + _HEADER.size + size
-        yield _Record(start, end, *pickle.loads(body))
+        yield end, *pickle.loads(data[begin:end])
         start, number = end, number + 1
 
 
-def read_disk(folder: str, node: int) -> tuple[dict[str, Any], int]:
-    """Return (name -> value, the length of the journal without a torn record).
-
-    Raises: NodeFailed if it is corrupt.
-    """
-    values, length = {}, 0
-    for _, end, kind, name, value in _records(folder, node):
+def _read(folder, node):
+    """Return (the disk in memory, the length of the journal without a torn record)."""
+    disk, length = MemoryDisk(), 0
+    for end, kind, name, value in _records(folder, node):
         length = end
-        if kind == _SAVE:
-            values[name] = value
-        elif kind == _APPEND:
-            values.setdefault(name, []).append(value)
-        elif kind == _TRUNCATE:
-            del values.get(name, [])[value:]
+        if kind == _WHOLE:
+            disk.values = value
+        elif kind == _SYNCED:
+            disk.synced(disk.written)
         else:
-            values = value
-    return dict(sorted(values.items())), length
+            disk.write(_KINDS[kind](name, value))
+    return disk, length
 
 
-def _synced_in(folder):
-    """Return the length of the journal that a finished sync covers."""
-    path = Path(folder, "synced")
-    data = path.read_bytes() if path.exists() else b""
-    return _SYNCED.unpack(data)[0] if data else 0
+def read_disk(folder: str, node: int) -> dict[str, Any]:
+    """Return name -> value.
+
+    Raises: NodeFailed if the disk is corrupt.
+    """
+    return dict(sorted(_read(folder, node)[0].values.items()))
 
 
 def lose(folder: str, node: int, what: str) -> None:
-    """Lose what a dead node's disk loses: see `loses` of `distlab.faults.Crash`."""
-    path = Path(folder, "journal")
-    if what == "disk":
-        shutil.rmtree(folder, ignore_errors=True)
-    elif what and path.exists():
-        kept = _synced_in(folder)
-        if what == "last write":
-            kept = 0
-            for record in _records(folder, node):
-                kept = record.end if record.kind == _BASE else record.start
-        os.truncate(path, min(kept, path.stat().st_size))
+    """Lose what a dead node's disk loses: see `loses` of `distlab.faults.Crash`.
+
+    SIGKILL takes nothing that the system has, so a power loss is made here.
+    """
+    if what:
+        disk, _ = _read(folder, node)
+        disk.lose(what)
+        _write(folder, disk.values)
 
 
 def serialize(thing: Any) -> bytes:

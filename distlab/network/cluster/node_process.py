@@ -5,11 +5,11 @@
     channel from the kernel ── "go", "copy yourself" ────▶ ┘
 
 Events are processed one after another, in rounds: all that has arrived is processed
-first, and then the writes go to the disk, the messages to the switch, and the responses
-to the kernel, each in one system call. After that a round with a `Sync` waits for the
-disk, once for all. What arrives meanwhile is the next round, so the slower the disk,
-the more writes one wait covers. (To wait in a thread costs more than it saves: 0.23 ms
-where a wait took 0.14 ms.) The log has each event, written at once, with its time.
+first, and then its log and its writes go to files, the messages to the switch, and the
+responses to the kernel, each in one system call. After that, a round with a `Sync`
+waits for the disk, once for all. What arrives meanwhile is the next round, so the
+slower the disk, the more writes one wait covers. (To wait in a thread costs more than
+it saves: 0.23 ms where a wait took 0.14 ms.)
 """
 
 import heapq
@@ -178,7 +178,7 @@ class _NodeProcess(Runtime):
         now = time.monotonic()
         # The clock first: a partition that has begun by now has raised the generation.
         if self.generations.of(src, self.me) != generation:
-            self.log.note("cut", now - self.began, src, number)
+            self.log.note("drop", now - self.began, src, number)
             return
         self.log.note("recv", now - self.began, src, number)
         self._do(now, self.host.message, src, pickle.loads(body))
@@ -208,6 +208,7 @@ class _NodeProcess(Runtime):
 
     def _flush(self):
         """Hand over what this round's events have written, sent and answered."""
+        self.log.flush()
         self.disk.flush()
         self.connection.finish()
         if self.answers:

@@ -1,11 +1,23 @@
-"""`Partitions`: the present partitions of the network, and the record of faults."""
+"""`Partitions`: the present partitions of the network, and the record of faults.
+
+`planned` has the methods of `Supervisor` that begin and end a planned fault.
+"""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["FaultRecord", "Partitions"]
+from distlab.faults import ClockJump, Crash, Cut, NodeFault, Pause, Split
+
+__all__ = ["FITS", "FaultRecord", "Partitions", "planned"]
 
 _BY_HAND = "by hand"
+# Method -> the states in which a node has to be; else the planned fault does nothing.
+FITS = {
+    "kill": ("running", "paused"),
+    "restart": ("killed",),
+    "pause": ("running",),
+    "resume": ("paused",),
+}
 
 
 class FaultRecord(NamedTuple):
@@ -35,7 +47,7 @@ class Partitions:
         self.splits: dict[Hashable, tuple] = {}
         self.cuts: dict[Hashable, tuple[int, int]] = {}
         self.faults: list[FaultRecord] = []
-        self._lasting: dict[tuple, float] = {}  # of `present` -> its beginning
+        self._lasting: dict[FaultRecord, float] = {}  # one of `present` -> its start
 
     def split(self, sides: Sequence[Iterable[int]], name: Hashable = _BY_HAND) -> None:
         """Begin a partition; one of the same name is replaced."""
@@ -80,20 +92,22 @@ class Partitions:
             groups = [*rest, sorted([node, *(n for g in near for n in g)])]
         return sorted(groups)
 
-    def present(self) -> set[tuple]:
-        """Return the present partitions and cuts, as (node, label, kind)."""
-        written = [
-            " | ".join(" ".join(map(str, side)) for side in sides)
+    def present(self) -> set[FaultRecord]:
+        """Return the present partitions and cuts, without their times."""
+        labels = [
+            "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
             for sides in self.splits.values()
         ]
-        return {(None, f"partition {sides}", "fault") for sides in written} | {
-            (src, f"cut off from node {dst}", "mark") for src, dst in self.cuts.values()
+        return {FaultRecord(None, 0.0, 0.0, label) for label in labels} | {
+            FaultRecord(src, 0.0, 0.0, f"cut off from node {dst}", "mark")
+            for src, dst in self.cuts.values()
         }
 
-    def changed(self, present: set[tuple], at_s: float) -> None:
-        """Record that exactly these partitions exist from `at_s` on."""
-        for what in self._lasting.keys() - present:
-            self.faults.append(_record(what, self._lasting.pop(what), at_s))
+    def changed(self, present: set[FaultRecord], at_s: float) -> None:
+        """Record that exactly these partitions and cuts exist from `at_s` on."""
+        for one in self._lasting.keys() - present:
+            since_s = self._lasting.pop(one)
+            self.faults.append(one._replace(start_s=since_s, end_s=at_s))
         self._lasting |= dict.fromkeys(present - self._lasting.keys(), at_s)
 
     def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
@@ -102,10 +116,32 @@ class Partitions:
 
     def records(self, now_s: float) -> list[FaultRecord]:
         """Return all faults, also the partitions that last until now."""
-        lasting = [_record(what, at, now_s) for what, at in self._lasting.items()]
+        lasting = [
+            one._replace(start_s=since_s, end_s=now_s)
+            for one, since_s in self._lasting.items()
+        ]
         return [*self.faults, *lasting]
 
 
-def _record(what, start_s, end_s):
-    node, label, kind = what
-    return FaultRecord(node, start_s, end_s, label, kind)
+def planned(fault: NodeFault, name: Hashable) -> list[tuple]:
+    """Return what begins and ends a fault: (time, method, its arguments ...)."""
+    links, node = "change_links", getattr(fault, "node", None)
+    match fault:
+        case Split():
+            begin = links, Partitions.split, fault.sides, name
+        case Cut():
+            begin = links, Partitions.cut, fault.src, fault.dst, name
+        case Crash():
+            begin = "kill", node, fault.loses
+        case Pause():
+            begin = "pause", node
+        case ClockJump():
+            begin = "move_clock", node, fault.by_s
+        case _:
+            return []  # a drift, which is there from the start
+    end = {"kill": ("restart", node), "pause": ("resume", node)}
+    end[links] = links, Partitions.end, name
+    steps = [(fault.at_s, *begin)]
+    if getattr(fault, "until_s", None) is not None:
+        steps.append((fault.until_s, *end[begin[0]]))
+    return steps

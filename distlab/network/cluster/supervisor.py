@@ -27,12 +27,12 @@ import cloudpickle
 
 from distlab.calls.printed_output import Console
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.faults import ClockDrift, ClockJump, Crash, Cut, NodeFault, Split
+from distlab.faults import ClockDrift, NodeFault
 from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
 from distlab.network.cluster.disk import lose, read_disk, serialize
 from distlab.network.cluster.event_log import Logs, merge_logs, read_log
-from distlab.network.cluster.partitions import Partitions
+from distlab.network.cluster.partitions import FITS, Partitions, planned
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.copies import ATOMS
@@ -89,13 +89,16 @@ class Supervisor:
         self._make, self._restarts = make, [0] * count
         self._opened, self._starts, self._deaths = Future(), {}, {}
         self._losses = {}  # node that is being killed -> what its disk loses
-        self.clocks = [(0.0, 1.0)] * count
+        rates = {f.node: f.rate for f in faults if isinstance(f, ClockDrift)}
+        self.clocks = [(0.0, rates.get(node, 1.0)) for node in range(count)]
         self._replies, self._tokens = {}, itertools.count()  # token -> (index, Future)
         self._plan, self._finished, self._finish_s = [], None, 0.0
         self._quiet_since = None  # the time when all clients were done
         self._looked_s = self._ended_s = 0.0
         self._leaving = self._copying = False
-        self._plan_all(faults)
+        for number, fault in enumerate(faults):
+            for when_s, what, *args in planned(fault, number):
+                self._at(when_s, getattr(self, what), *args)
         self._requests = Requests()
         self.ask = self._requests.ask  # a method below; for the cell
         self._thread = threading.Thread(
@@ -297,9 +300,10 @@ class Supervisor:
 
     def _pass_calls(self):
         """Send the switch all calls of this turn."""
-        if asked := self.clients.take_asked():
+        if asked := self.clients.to_send:
             calls = [(*where, _call_body(call)) for *where, call in asked]
             self._tell(self.count, "calls", calls)
+            asked.clear()
 
     def start_clients(self, clients: list[Client], since_s: float | None) -> None:
         """Add clients; their times count from `since_s`, or from now."""
@@ -405,32 +409,6 @@ class Supervisor:
 
     # planned faults
 
-    def _plan_all(self, faults):
-        """Plan faults, by the clock that starts when all nodes are up."""
-        for number, fault in enumerate(faults):
-            if isinstance(fault, ClockDrift):
-                self.clocks[fault.node] = 0.0, fault.rate
-                continue
-            begin, end = self._strokes(fault, number)
-            self._at(fault.at_s, *begin)
-            if getattr(fault, "until_s", None) is not None:
-                self._at(fault.until_s, *end)
-
-    def _strokes(self, fault, number):
-        """Return (what begins a fault, what ends it): a method and its arguments."""
-        end_links = self.change_links, Partitions.end, number
-        if isinstance(fault, Split):
-            return (self.change_links, Partitions.split, fault.sides, number), end_links
-        if isinstance(fault, Cut):
-            link = fault.src, fault.dst
-            return (self.change_links, Partitions.cut, *link, number), end_links
-        node = fault.node
-        if isinstance(fault, Crash):
-            return (self.kill, node, fault.loses), (self.restart, node)
-        if isinstance(fault, ClockJump):
-            return (self.move_clock, node, fault.by_s), ()
-        return (self.pause, node), (self.resume, node)
-
     def _at(self, when_s, what, *args):
         heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
 
@@ -438,23 +416,13 @@ class Supervisor:
         return self._plan[0][0] if self._plan else float("inf")
 
     def _strike(self):
-        """Apply the faults that are due; one that does not fit the node's state isn't.
-
-        A crash of a dead node, for example, changes nothing.
-        """
-        fits = {
-            self.kill: ("running", "paused"),
-            self.restart: ("killed",),
-            self.pause: ("running",),
-            self.resume: ("paused",),
-        }
+        """Apply the faults that are due; a crash of a dead node changes nothing."""
         while self._next_fault_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
-            if what in fits:
-                node = args[0]
-                if node in self._starts or node in self._deaths:  # not yet
+            if states := FITS.get(what.__name__):
+                if args[0] in self._starts or args[0] in self._deaths:  # not yet
                     return self._at(self.now() + _SETTLE_S, what, *args)
-                if self.states[node] not in fits[what]:
+                if self.states[args[0]] not in states:
                     continue
             what(*args)
 
@@ -502,7 +470,7 @@ class Supervisor:
         switch = read_log(self.folder, "switch")
         saved = [{} for _ in nodes]
         if disks:
-            saved = [read_disk(self._disk(n), n)[0] for n in range(self.count)]
+            saved = [read_disk(self._disk(n), n) for n in range(self.count)]
         names, asked = list(self.clients.names), list(self.clients.notes)
         records = self.partitions.records(self.now())
         return Logs(nodes, switch, names, asked, records), saved

@@ -157,6 +157,7 @@ class Switch:
 
     def _flush(self):
         """Send what this round has for each node; watch those without room for it."""
+        self.log.flush()
         for connection in self.to_flush:
             connection.flush()
             events = selectors.EVENT_READ
