@@ -131,7 +131,7 @@ class SimulatedNetwork:
                 if not self._gets_through(src, to, now, when):
                     continue
             arrivals.append(when)
-        return arrivals
+        return sorted(arrivals) if copies > 1 else arrivals
 
     def _gets_through(self, src, to, now, when):
         for at_s, until_s, severs in self._cuts:

@@ -141,6 +141,7 @@ class SimulatedRun(Runtime, TraceRecorder):
         self._for_client, self._under_way = False, 0
         self._timers = [{} for _ in range(nodes)]  # name -> which of its entries counts
         self._agenda, self._entries, self.taken = [], 0, 0
+        self._most_events = _MOST_EVENTS
         self._network = SimulatedNetwork(nodes, delivery, faults, seed)
         self._arrivals = self._network.arrivals
         self._clocks = {}  # node -> (rate, offset) of one that is not exact
@@ -194,8 +195,8 @@ class SimulatedRun(Runtime, TraceRecorder):
                 raise
 
     def _go(self, until_s):
-        agenda, clients = self._agenda, bool(self.sessions)
-        while agenda and (self.active or self._under_way or not clients):
+        agenda = self._agenda
+        while agenda and self._going_on():
             when, _, what, args = heappop(agenda)
             if when > until_s:
                 self.now = until_s
@@ -203,8 +204,11 @@ class SimulatedRun(Runtime, TraceRecorder):
             self.now = when
             what(*args)
             self.taken += 1
-            if self.taken > _MOST_EVENTS:
+            if self.taken > self._most_events:
                 raise self._no_end()
+
+    def _going_on(self):
+        return self.active or self._under_way or not self.sessions
 
     def history(self) -> History:
         """Return the clients' operations; without a response their end is unknown."""
@@ -231,17 +235,18 @@ class SimulatedRun(Runtime, TraceRecorder):
     def _react(self, host, method, *args):
         """Call a node's method, watched, and carry out its effects."""
         node, now = host.me, self.now
-        if node in self._clocks:
-            rate, offset_s = self._clocks[node]
-            host.node.clock_s = rate * now + offset_s
-        else:
-            host.node.clock_s = now
+        host.node.clock_s = self.reading(node) if self._clocks else now
         effects = self.watchdog.call(method, *args)
         if self.log is not None:
             name = f"on_{method.__name__}"
             self.log.append((now, node, name, freeze(args), freeze(effects)))
         if effects:
             self.carry_out(node, effects)
+
+    def reading(self, node: int) -> float:
+        """Return what a node's clock reads."""
+        rate, offset_s = self._clocks.get(node, (1.0, 0.0))
+        return rate * self.now + offset_s
 
     def send(self, src: int, to: int, message: Any) -> None:
         """Send a message: it arrives once, twice or never."""

@@ -14,7 +14,7 @@ from distlab.network.schedules.monitors import new_monitors, violation
 from distlab.network.schedules.state import NodeMemo, State
 from distlab.trace import Operation, Trace
 
-__all__ = ["Property", "StateOutcome", "nodes_of"]
+__all__ = ["Property", "StateOutcome", "UntracedOutcome", "nodes_of"]
 
 
 class Property:
@@ -55,7 +55,23 @@ class Property:
         return violation(self.invariant, nodes) if self.invariant else ""
 
 
-class StateOutcome(Outcome):
+class UntracedOutcome(Outcome):
+    """An outcome whose trace is not made before it is known to be wrong."""
+
+    def __init__(self, history: History, nodes: list, saved: list, elapsed_s: float):
+        self.history, self.nodes, self.saved = history, nodes, saved
+        self.elapsed_s = elapsed_s
+
+    @property
+    def trace(self) -> Trace:
+        """Not available: a replay of the schedule that is found has it."""
+        raise InvalidArgument(
+            "an outcome has no trace until one that is wrong is found; judge its "
+            "history, its nodes or what they have saved."
+        )
+
+
+class StateOutcome(UntracedOutcome):
     """The outcome of a state in a search, which has no trace.
 
     looked: whether the check has read more than the history.
@@ -83,14 +99,6 @@ class StateOutcome(Outcome):
         values = self._memo.values
         disks = self._state.disks
         return [{name: values[n] for name, n in files} for files, _ in disks]
-
-    @cached_property
-    def trace(self) -> Trace:
-        """Not available: a replay of the schedule that is found has it."""
-        raise InvalidArgument(
-            "an outcome has no trace until one that is wrong is found; judge its "
-            "history, its nodes or what they have saved."
-        )
 
     @property
     def elapsed_s(self) -> float:

@@ -27,7 +27,7 @@ from distlab.network.schedules.transitions import (
 from distlab.network.trace_recorder import TraceRecorder, lost
 from distlab.trace import Operation
 
-__all__ = ["Replayed", "replay", "verified_replay"]
+__all__ = ["Replayed", "replay", "verified_replay", "why_not"]
 
 
 @dataclass
@@ -196,7 +196,7 @@ class _ReplayRun(TraceRecorder):
                 self.now = self.memo.now = float(at)
                 found = self._find(step)
                 if found is None:
-                    self.stopped = at, _why_not(self.transitions, self.state, step)
+                    self.stopped = at, why_not(self.transitions, self.state, step)
                     break
                 self.state = self.transitions.take(self.state, found)
         if self.state.failed:
@@ -330,7 +330,7 @@ class _TracedSuccessor(Successor):
         super().clock(node, reading_s)
 
 
-def _why_not(transitions: Transitions, state: State, step: ScheduleStep) -> str:
+def why_not(transitions: Transitions, state: State, step: ScheduleStep) -> str:
     """Return the reason why a step does not fit."""
     kind, a, b, _ = step
     memo = transitions.memo
