@@ -361,9 +361,12 @@ class Supervisor:
         self._signal(node, signal.SIGCONT, "running", "resumed")
 
     def _signal(self, node, number, state, label):
+        before_s = self.now()
         self._processes.signal(node, number)
         self.states[node] = state
-        self.partitions.note(node, self.now(), label, "mark")
+        # Between the two marks the node has no events.
+        at_s = before_s if state == "running" else self.now()
+        self.partitions.note(node, at_s, label, "mark")
 
     def move_clock(self, node: int, by_s: float) -> None:
         """Let a node's clock jump; a dead node's is ahead when it starts again."""
@@ -459,35 +462,34 @@ class Supervisor:
 
     def _copy_all(self):
         """Collect last copies; the watchdog detects a node that does not return."""
+        self._plan.clear()  # a node that pauses now would not answer
         future = self.copy_nodes(last=True)
         deadline = time.monotonic() + patience(_COPY_S)
         while not future.done() and time.monotonic() < deadline:
             self._turn()
         self.copies = future.result() if future.done() else None
 
-    def _read(self, disks=True):
+    def _read(self):
         nodes = [read_log(self.folder, f"node{n}") for n in range(self.count)]
         switch = read_log(self.folder, "switch")
-        saved = [{} for _ in nodes]
-        if disks:
-            saved = [read_disk(self._disk(n), n) for n in range(self.count)]
+        saved = list(map(self._saved, range(self.count)))
         names, asked = list(self.clients.names), list(self.clients.notes)
         records = self.partitions.records(self.now())
         return Logs(nodes, switch, names, asked, records), saved
 
-    def _read_last(self):
-        """Read the logs and disks for the last time; a corrupt disk is a failure."""
+    def _saved(self, node):
+        """Return the values on a node's disk; if it is corrupt, the cluster fails."""
         try:
-            self._kept = self._read()
+            return read_disk(self._disk(node), node)
         except NodeFailed as error:
             self.failure = self.failure or error
-            self._kept = self._read(disks=False)
+            return {}
 
     def _note_failure(self, error):
         raised = isinstance(error.cause, BaseException)
         what = f"raised {type(error.cause).__name__}" if raised else "failed"
         self.partitions.note(error.node, self.now(), what)
-        self._read_last()
+        self._kept = self._read()
         error.trace = merge_logs(self._kept[0])
 
     def _shut(self):
@@ -496,7 +498,7 @@ class Supervisor:
             try:
                 if self._processes is not None:
                     self._ended_s = self.now()
-                    self._read_last()
+                    self._kept = self._read()
                 if isinstance(self.failure, NodeFailed):
                     self._note_failure(self.failure)
             finally:
