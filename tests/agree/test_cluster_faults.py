@@ -57,6 +57,21 @@ def test_planned_cuts_and_pauses_strike_and_end_by_the_clock_of_the_nodes():
     assert max(lane) > resumed.start and outcome.nodes[1] is not None
 
 
+def test_delays_are_drawn_from_any_distribution_and_none_is_below_its_least():
+    class AboutATenth:
+        mean_s = 0.1
+
+        def draw(self, chance):
+            return 0.1 * chance.choice((1, 1, 1, 2))
+
+    client, delivery = patient(0, [Call("read")] * 30, pause_s=0.01), AboutATenth()
+    outcome = network.run(Gossip, 2, client, delivery=Delivery(delay_s=delivery))
+    between = [e for e in outcome.trace.events if max(e.rank, e.peer or 0) < 2]
+    sent = {e.step: e.start for e in between if e.kind == "send"}
+    took = [e.start - sent[e.step] for e in between if e.kind == "recv"]
+    assert len(took) > 10 and min(took) >= 0.1 and max(took) >= 0.2
+
+
 class Clocked(Node):
     """Answers with its clock; notes its readings as it sets and hears a timer."""
 

@@ -163,8 +163,9 @@ class Supervisor:
         self._poll = select.poll()
         self._poll.register(self._processes, select.POLLIN)
         self._poll.register(self._requests, select.POLLIN)
-        setup = {"nodes": self.count, "seed": self.seed, "delivery": self.delivery}
-        self._tell(self.count, "switch", {"folder": self.folder, **setup})
+        setup = {"nodes": self.count, "seed": self.seed, "folder": self.folder}
+        setup["delivery"] = cloudpickle.dumps(self.delivery)
+        self._tell(self.count, "switch", setup)
 
     def _turn(self):
         """Wait for the next event, and process it."""
@@ -322,7 +323,7 @@ class Supervisor:
     def deliver(self, delivery: Delivery) -> Future:
         """Change the delivery of messages from now on."""
         self.delivery = delivery
-        return self._ask(self.count, "delivery", delivery)
+        return self._ask(self.count, "delivery", cloudpickle.dumps(delivery))
 
     def kill(self, node: int, loses: str = "") -> Future:
         """Send SIGKILL to a node's process; then its disk loses what it is to lose."""

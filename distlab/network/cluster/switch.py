@@ -29,7 +29,6 @@ from distlab.network.cluster.wire import (
     LinkGenerations,
     address_in,
 )
-from distlab.network.delivery import Delivery
 from distlab.processes import Child, Disconnected
 
 __all__ = ["Switch"]
@@ -50,7 +49,8 @@ class _UnderWay(NamedTuple):
 def _delay_s(delivery, draw):
     """Return the delay of one copy: from a distribution, or between two times."""
     delay_s = delivery.delay_s
-    return delay_s.draw(draw) if hasattr(delay_s, "draw") else draw.uniform(*delay_s)
+    drawn = delay_s.draw(draw) if hasattr(delay_s, "draw") else draw.uniform(*delay_s)
+    return max(0.0, drawn)
 
 
 class Switch:
@@ -60,9 +60,9 @@ class Switch:
     """
 
     def __init__(
-        self, child: Child, folder: str, nodes: int, seed: Any, delivery: Delivery
+        self, child: Child, folder: str, nodes: int, seed: Any, delivery: bytes
     ):
-        self.child, self.seed, self.delivery = child, seed, delivery
+        self.child, self.seed, self.delivery = child, seed, pickle.loads(delivery)
         self.generations = LinkGenerations(child.shared[0], nodes)
         self.log = EventLog(folder, "switch")
         self.nodes, self.in_flight, self.order = {}, [], itertools.count()
@@ -235,8 +235,8 @@ class Switch:
         self._drop_all(lambda message: (message.src, message.dst) in cut)
         self._tell("done", token, now)
 
-    def _on_delivery(self, token, delivery: Delivery):
-        self.delivery = delivery
+    def _on_delivery(self, token, delivery):
+        self.delivery = pickle.loads(delivery)
         self._tell("done", token, time.monotonic())
 
     def _on_quiet(self, token):
