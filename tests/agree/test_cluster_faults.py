@@ -7,6 +7,7 @@ from distlab import Call, network
 from distlab.errors import InvalidArgument
 from distlab.faults import ClockDrift, ClockJump, Crash, Cut, Pause
 from distlab.network import Client, Delivery, Node, Refuse, Reply, SetTimer, session_of
+from distlab.network.cluster.clients import ClusterClients
 
 AT_ONCE = Delivery((0.0, 0.0))
 
@@ -165,6 +166,19 @@ def test_a_client_whose_attempts_are_over_has_an_unknown_operation():
     assert [one.outcome for one in outcome.history] == ["unknown"]
     sends = [e.peer for e in outcome.trace.events if (e.rank, e.kind) == (3, "send")]
     assert sends == [1, 2, 0]
+
+
+def test_a_late_success_after_a_refusal_ends_a_call_and_begins_the_next_once():
+    clients = ClusterClients(3, lambda: 0.0)
+    calls = [Call("write", "x", number) for number in range(2)]
+    clients.add([Client(0, calls, retries=5)], 0.0)
+    clients.tick()
+    clients.answered(0, 1, 1, "failed", None, 1)
+    clients.answered(0, 2, 1, "ok", None, None)
+    clients.tick()
+    sent = [(node, request) for node, _, request, _ in clients.to_send]
+    assert sent == [(0, 1), (1, 1), (1, 2)]
+    assert [one.outcome for one in clients.done] == ["ok"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
+
 from distlab.network.client import Client, ClientSession
+from distlab.network.cluster.disk import serialize
+from distlab.network.copies import ATOMS
 from distlab.trace import Call, Operation
 
 __all__ = ["BY_HAND", "ClusterClients"]
@@ -33,7 +37,7 @@ class ClusterClients:
     names: the clients, in the order in which they were added. notes: for the trace,
     each attempt, ("asked", time, request, attempt, name, node, call), and response that
     counts, ("answered", time, node, its number there).
-    to_send: attempts, as (node, attempt, request, call), until their owner sends them.
+    to_send: attempts still to be sent, as (node, attempt, request, call in bytes).
     recent: (time, node, outcome) of attempts that ended in the last second.
     """
 
@@ -128,7 +132,7 @@ class ClusterClients:
         self.notes.append(("asked", now, request, attempt, session.name, node, call))
         timeout_s = session.client.timeout_s
         self._at(now + timeout_s, self._time_out, session, session.attempt)
-        self.to_send.append((node, attempt, request, call))
+        self.to_send.append((node, attempt, request, _in_bytes(call)))
 
     def _time_out(self, session, attempt):
         if session.request is not None and session.attempt == attempt:
@@ -142,9 +146,15 @@ class ClusterClients:
             self.recent.popleft()
         operation = session.end(now, outcome, result, to)
         if operation is None:
-            return self._at(now, self._ask, session)
+            return self._ask(session)
         del self._waiting[request]
         self.done.append(operation)
         if session in self._by_hand:
             self._by_hand.pop(session)(operation)
         self._at(now + session.client.pause_s, self._ask, session)
+
+
+def _in_bytes(call):
+    """Return a call as bytes, with the definitions of a notebook's classes."""
+    plain = all(type(part) in ATOMS for part in call)
+    return serialize(call) if plain else cloudpickle.dumps(call)

@@ -81,7 +81,7 @@ def read_log(folder: str, name: str) -> list[tuple]:
 
 
 def logged(message: Any, body: bytes) -> bytes | str:
-    """Return what is logged of a message: its pickle, in words if that is long."""
+    """Return a message as it is logged: its pickle, or words if that is long."""
     return body if len(body) <= _MOST_LOGGED else shorten(describe(message))
 
 

@@ -124,7 +124,7 @@ class Partitions:
 
 
 def planned(fault: NodeFault, name: Hashable) -> list[tuple]:
-    """Return what begins and ends a fault: (time, method, its arguments ...)."""
+    """Return the steps of a fault, as (time, method, its arguments ...)."""
     links, node = "change_links", getattr(fault, "node", None)
     match fault:
         case Split():

@@ -30,12 +30,11 @@ from distlab.errors import InvalidArgument, NodeFailed
 from distlab.faults import ClockDrift, NodeFault
 from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
-from distlab.network.cluster.disk import lose, read_disk, serialize
+from distlab.network.cluster.disk import lose, read_disk
 from distlab.network.cluster.event_log import Logs, merge_logs, read_log
 from distlab.network.cluster.partitions import FITS, Partitions, planned
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
-from distlab.network.copies import ATOMS
 from distlab.network.delivery import Delivery
 from distlab.network.node_diagnosis import (
     closed,
@@ -55,20 +54,13 @@ _LOOK_S, _COPY_S = 0.25, 5.0
 _SETTLE_S, _QUIET_WITHIN_S = 0.05, 1.0
 
 
-def _call_body(call):
-    """Return a call as bytes, with the definitions of a notebook's classes."""
-    plain = all(type(part) in ATOMS for part in call)
-    return serialize(call) if plain else cloudpickle.dumps(call)
-
-
 class Supervisor:
     """The supervisor of a `Cluster`: its state, and the thread that serves requests.
 
-    states: of each node, "starting", "running", "paused" or "killed". clients: those of
-    the nodes. partitions: the cut links. failure: the exception that ended the cluster.
-    over: whether it has ended. copies: of the nodes, at the end. watchers: called
-    several times a second, and after the end. clocks: of each node, the seconds that
-    it is ahead, and its seconds in a second.
+    states: of each node, "starting", "running", "paused" or "killed". clocks: of each,
+    (seconds that it is ahead, its seconds in a second). copies: of each, at the end.
+    partitions: the cut links. failure: the exception that ended the cluster. over:
+    whether it has ended. watchers: called several times a second, and after the end.
     """
 
     def __init__(
@@ -164,8 +156,8 @@ class Supervisor:
         self._poll.register(self._processes, select.POLLIN)
         self._poll.register(self._requests, select.POLLIN)
         setup = {"nodes": self.count, "seed": self.seed, "folder": self.folder}
-        setup["delivery"] = cloudpickle.dumps(self.delivery)
-        self._tell(self.count, "switch", setup)
+        delivery = cloudpickle.dumps(self.delivery)
+        self._tell(self.count, "switch", setup | {"delivery": delivery})
 
     def _turn(self):
         """Wait for the next event, and process it."""
@@ -177,7 +169,9 @@ class Supervisor:
         if self._began is not None:
             self._strike()
             self.clients.tick()
-            self._pass_calls()
+            if self.clients.to_send:
+                self._tell(self.count, "calls", self.clients.to_send)
+                self.clients.to_send.clear()
         self._look_for_the_end()
         if time.monotonic() > self._looked_s + _LOOK_S:
             self._looked_s = time.monotonic()
@@ -299,13 +293,6 @@ class Supervisor:
 
     # requests of the cell
 
-    def _pass_calls(self):
-        """Send the switch all calls of this turn."""
-        if asked := self.clients.to_send:
-            calls = [(*where, _call_body(call)) for *where, call in asked]
-            self._tell(self.count, "calls", calls)
-            asked.clear()
-
     def start_clients(self, clients: list[Client], since_s: float | None) -> None:
         """Add clients; their times count from `since_s`, or from now."""
         self.clients.add(clients, self.now() if since_s is None else since_s)
@@ -393,22 +380,18 @@ class Supervisor:
 
     def copy_nodes(self, last: bool = False) -> Future:
         """Request a copy of each running node; after the `last` one it stops."""
-        copies, future = [None] * self.count, Future()
-        left = {node for node in range(self.count) if self.states[node] == "running"}
+        running = [n for n, state in enumerate(self.states) if state == "running"]
+        future, asked = Future(), {n: self._ask(n, "copy", last) for n in running}
 
-        def arrived(node, described):
-            copies[node] = described.result()
-            left.discard(node)
-            if not left:
-                future.set_result(copies)
+        def arrived(_=None):
+            if all(one.done() for one in asked.values()):
+                copies = {node: one.result() for node, one in asked.items()}
+                future.set_result(list(map(copies.get, range(self.count))))
 
-        for node in list(left):
-            described = self._ask(node, "copy", last)
-            described.add_done_callback(
-                lambda described, node=node: arrived(node, described)
-            )
-        if not left and not future.done():
-            future.set_result(copies)
+        for one in asked.values():
+            one.add_done_callback(arrived)
+        if not asked:
+            arrived()
         return future
 
     # planned faults
