@@ -1,10 +1,8 @@
 """Links cut in one direction, pauses, clocks and clients that ask again."""
 
-import pytest
 from clusters import Gossip, described, patient, until
 
 from distlab import Call, network
-from distlab.errors import InvalidArgument
 from distlab.faults import ClockDrift, ClockJump, Crash, Cut, Pause
 from distlab.network import Client, Delivery, Node, Refuse, Reply, SetTimer, session_of
 from distlab.network.cluster.clients import ClusterClients
@@ -39,8 +37,10 @@ def test_a_cut_drops_what_goes_one_way_and_passes_what_comes_back():
 
 def test_planned_cuts_and_pauses_strike_and_end_by_the_clock_of_the_nodes():
     faults = [Cut(0.1, 2, 0, until_s=0.3), Pause(1, 0.15, 0.35)]
+    faults += [Crash(3, 0.1, loses="disk")]
     client = patient(0, [Call("read")] * 30, pause_s=0.02)
-    outcome = network.run(Gossip, 3, client, faults=faults, delivery=AT_ONCE)
+    outcome = network.run(Gossip, 4, client, faults=faults, delivery=AT_ONCE)
+    assert [e.label for e in outcome.trace.of(3, "mark")][-1] == "disk loses everything"
     events = outcome.trace.events
     (cut,) = [e for e in events if e.label == "cut off from node 0"]
     assert cut.start >= 0.1 and cut.end >= 0.3
@@ -179,26 +179,3 @@ def test_a_late_success_after_a_refusal_ends_a_call_and_begins_the_next_once():
     sent = [(node, request) for node, _, request, _ in clients.to_send]
     assert sent == [(0, 1), (1, 1), (1, 2)]
     assert [one.outcome for one in clients.done] == ["ok"]
-
-
-@pytest.mark.parametrize(
-    ("wrongly", "words"),
-    [
-        (lambda cluster: cluster.cut(0, 0), "twice"),
-        (lambda cluster: cluster.cut(0, 5), "the last is 1"),
-        (lambda cluster: cluster.kill(0, loses="all"), "loses is one of"),
-        (lambda cluster: cluster.move_clock(0, "back"), "number of seconds"),
-        (lambda cluster: cluster.move_clock(0, float("inf")), "number of seconds"),
-        (lambda cluster: cluster.move_clock(7, 1.0), "no node 7"),
-    ],
-)
-def test_a_fault_that_cannot_be_is_refused(two_nodes, wrongly, words):
-    with pytest.raises(InvalidArgument, match=words):
-        wrongly(two_nodes)
-    assert two_nodes.states == ["running", "running"]
-
-
-@pytest.fixture(scope="module")
-def two_nodes():
-    with network.Cluster(Gossip, 2) as cluster:
-        yield cluster

@@ -19,7 +19,7 @@ from typing import Any
 import cloudpickle
 
 from distlab.files import write_whole
-from distlab.network.disk import MemoryDisk, check_list
+from distlab.network.disk import MemoryDisk
 from distlab.network.node import Append, Save, Truncate
 from distlab.network.node_diagnosis import corrupt_disk
 
@@ -37,19 +37,15 @@ _LEAST_REPLACED = 2**24  # bytes
 class Disk:
     """The disk of a node, in a folder.
 
-    saved: its values as the node's process started. length: of the journal, in bytes,
-    without the writes that `flush` has still to make.
+    saved: name -> value. length: of the journal, in bytes, without the writes that
+    `flush` has still to make.
     """
 
     def __init__(self, folder: str, node: int):
-        self._folder, self._node = folder, node
+        self._folder = folder
         os.makedirs(folder, exist_ok=True)
-        disk, self.length = _read(folder, node)
-        self.saved = disk.values
-        self._no_lists = {}  # name -> value, of what cannot be appended to
-        for name, value in self.saved.items():
-            self._keep(name, value)
-        self._waiting = []
+        self._disk, self.length = _read(folder, node)
+        self.saved, self._waiting = self._disk.values, []
         self._open()
 
     def _open(self):
@@ -58,33 +54,24 @@ class Disk:
         os.ftruncate(self._file, self.length)
         self._limit = max(_LEAST_REPLACED, 2 * self.length)
 
-    def _keep(self, name, value):
-        self._no_lists.pop(name, None)
-        if not isinstance(value, list):
-            self._no_lists[name] = value
-
     def write(self, effect: Save | Append | Truncate) -> None:
         """Write a value, an item or a length; `flush` hands it to the system.
 
         Raises: InvalidArgument for an item of something that is no list.
         """
-        kind, (name, value) = type(effect), effect
-        if kind is Save:
-            self._keep(name, value)
-        else:
-            check_list(self._no_lists.get(name, []), effect)
-        self._waiting.append(_record(_KINDS.index(kind), name, value))
+        self._disk.write(effect)
+        self._disk.synced(self._disk.written)  # what is lost, `lose` finds in the file
+        self._waiting.append(_record(_KINDS.index(type(effect)), *effect))
 
     def flush(self) -> None:
         """Hand all writes to the system: from now on a kill loses none of them."""
-        if self._waiting:
-            if self.length > self._limit:
-                self._replace()
-            data = b"".join(self._waiting)
-            self._waiting.clear()
-            self.length += len(data)
-            while data:
-                data = data[os.write(self._file, data) :]
+        if self.length > self._limit:
+            return self._replace()
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        self.length += len(data)
+        while data:
+            data = data[os.write(self._file, data) :]
 
     def sync(self) -> None:
         """Flush, and wait until the device has written everything."""
@@ -96,7 +83,8 @@ class Disk:
     def _replace(self):
         """Replace the journal by one record; its cost is that of as many writes."""
         os.close(self._file)
-        self.length = _write(self._folder, _read(self._folder, self._node)[0].values)
+        self._waiting.clear()
+        self.length = _write(self._folder, self.saved)
         self._open()
         os.fsync(self._file)
 

@@ -110,7 +110,6 @@ class _NodeProcess(Runtime):
         self._tell("up")
         _, self.began, self.clock = pickle.loads(self.child.receive())
         self._do(time.monotonic(), self.host.start, self.disk.saved)
-        self.disk.saved = None
         poll = select.poll()
         poll.register(self.child, select.POLLIN)
         poll.register(self.connection, select.POLLIN)
