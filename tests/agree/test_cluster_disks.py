@@ -1,6 +1,7 @@
 """What nodes have written: in files, after kills, losses and changed bytes."""
 
 import random
+from copy import deepcopy
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network import Append, Node, Save, Truncate
 from distlab.network.cluster import disk as disk_module
 from distlab.network.cluster.disk import Disk, lose, read_disk
+from distlab.network.cluster.event_log import EventLog, read_log
 
 
 def replayed(writes):
@@ -44,7 +46,7 @@ def test_a_disk_keeps_what_its_losses_leave(tmp_path, monkeypatch, replaced_at):
         disk, writes, synced = Disk(folder, 0), [], 0
         for _ in range(40):
             writes.append(some_write(draw))
-            disk.write(writes[-1])
+            disk.write(deepcopy(writes[-1]))
             if draw.random() < 0.3:
                 disk.sync()
                 synced = len(writes)
@@ -88,6 +90,19 @@ def test_a_record_that_a_kill_tore_is_cut_off_and_the_next_one_replaces_it(tmp_p
             *before.get("log", []),
             "after",
         ]
+
+
+def test_a_log_that_a_kill_tore_goes_on_after_its_last_whole_part(tmp_path):
+    for number in range(3):
+        log = EventLog(str(tmp_path), "node0")
+        log.note("note", 0.5, f"whole {number}")
+        log.flush()
+        log.note("note", 0.5, "torn")
+        log.flush()
+        path = tmp_path / "node0.log"
+        path.write_bytes(path.read_bytes()[: -1 - 7 * number])
+    words = [event[2] for event in read_log(str(tmp_path), "node0")]
+    assert words == ["whole 0", "whole 1", "whole 2"]
 
 
 def test_every_changed_byte_is_noticed_with_node_file_and_record(tmp_path):

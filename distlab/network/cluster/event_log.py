@@ -44,10 +44,11 @@ class EventLog:
     """
 
     def __init__(self, folder: str, name: str):
+        _, size = _read(folder, name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._file = os.open(_path(folder, name), flags, 0o600)
-        self._room = _MOST_BYTES - os.fstat(self._file).st_size
-        self._noted = []
+        os.ftruncate(self._file, size)
+        self._room, self._noted = _MOST_BYTES - size, []
 
     def note(self, *event) -> None:
         """Note one event, in words, numbers and bytes; `flush` writes it."""
@@ -67,17 +68,23 @@ class EventLog:
 
 def read_log(folder: str, name: str) -> list[tuple]:
     """Return the events of a log up to now, without some that are being written."""
+    return _read(folder, name)[0]
+
+
+def _read(folder, name):
+    """Return (events, size), without a last part that a kill cut off."""
     try:
         data = Path(_path(folder, name)).read_bytes()
     except FileNotFoundError:
-        return []
-    events, at = [], 0
-    while at + LENGTH.size <= len(data):
-        begin = at + LENGTH.size
-        at = begin + LENGTH.unpack_from(data, at)[0]
-        if at <= len(data):
-            events += marshal.loads(data[begin:at])
-    return events
+        return [], 0
+    events, size = [], 0
+    while (begin := size + LENGTH.size) <= len(data):
+        end = begin + LENGTH.unpack_from(data, size)[0]
+        if end > len(data):
+            break
+        events += marshal.loads(data[begin:end])
+        size = end
+    return events, size
 
 
 def logged(message: Any, body: bytes) -> bytes | str:
