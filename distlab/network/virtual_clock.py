@@ -244,7 +244,7 @@ class SimulatedRun(Runtime, TraceRecorder):
             self.carry_out(node, effects)
 
     def reading(self, node: int) -> float:
-        """Return what a node's clock reads."""
+        """Return the reading of a node's clock."""
         rate, offset_s = self._clocks.get(node, (1.0, 0.0))
         return rate * self.now + offset_s
 
