@@ -195,8 +195,8 @@ class SimulatedRun(Runtime, TraceRecorder):
                 raise
 
     def _go(self, until_s):
-        agenda = self._agenda
-        while agenda and self._going_on():
+        agenda, going_on = self._agenda, self._going_on
+        while agenda and going_on():
             when, _, what, args = heappop(agenda)
             if when > until_s:
                 self.now = until_s
