@@ -159,8 +159,8 @@ class ClientSession:
 
     @property
     def attempt(self) -> tuple:
-        """The open attempt, for the time-out that ends no other one."""
-        return self.attempts.ended, self.attempts.tries
+        """The present attempt, so that what was planned for it meets no other one."""
+        return self.attempts.ended, self.attempts.tries, self.attempts.waits
 
     def ask(self, now_s: float) -> Call | None:
         """Begin the next call, or one more attempt; return it, None after the last."""
