@@ -160,7 +160,7 @@ class ClientSession:
     @property
     def attempt(self) -> tuple:
         """The present attempt, so that what was planned for it meets no other one."""
-        return self.attempts.ended, self.attempts.tries, self.attempts.waits
+        return self.attempts.ended, self.attempts.tries
 
     def ask(self, now_s: float) -> Call | None:
         """Begin the next call, or one more attempt; return it, None after the last."""

@@ -360,7 +360,7 @@ class SimulatedRun(Runtime, TraceRecorder):
         self.asked(number, node, call, self.hosts[node] is not None)
         if not self._postponed(node, self._call, node, request, call):
             self._call(node, request, call)
-        if session.attempt == attempt:
+        if session.attempt == attempt and session.attempts.waits:
             end_s = self.now + session.client.timeout_s
             self._later(end_s, self._wait_no_longer, number, attempt)
 
@@ -370,7 +370,8 @@ class SimulatedRun(Runtime, TraceRecorder):
             self._react(host, host.client, request, call)
 
     def _wait_no_longer(self, number, attempt):
-        if self.sessions[number].attempt == attempt:
+        session = self.sessions[number]
+        if session.attempt == attempt and session.attempts.waits:
             self._end(number, "unknown")
 
     def reply(self, node: int, request: int, result: Any) -> None:
