@@ -228,6 +228,8 @@ def test_a_check_that_judges_seconds_is_told_that_a_schedule_has_none():
         ({"check": None}, "give one of these"),
         ({"crashes": -1}, "crashes is a number from 0 on, and got -1"),
         ({"runs": 0.5}, "runs is a number from 0 on"),
+        ({"crash": 1}, "crash is no fault here. These may happen: crashes, power"),
+        ({"delivery": 3}, "delivery is 3"),
         ({"loss": 2}, "loss is a share"),
         ({"timeout_s": (0.4, 0.2)}, "timeout_s: the shortest time is above"),
         ({"timeout_s": 0.1}, "timeout_s is the shortest and the longest"),

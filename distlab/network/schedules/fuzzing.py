@@ -96,6 +96,7 @@ def fuzz(
     """
     check_nodes(nodes)
     clients = check_repeatable_clients(clients, nodes)
+    check_delivery(delivery)
     check_delivery(replace(delivery, loss=loss, duplicate=duplicates))
     check_seconds("within_s", within_s)
     check_seconds("until_s", until_s)
