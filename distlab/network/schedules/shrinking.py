@@ -58,18 +58,16 @@ def shrink(steps: list[ScheduleStep], still: Callable) -> list[ScheduleStep]:
         fewer = [step for step in steps if step.kind != kind]
         if len(fewer) < len(steps):
             steps = still(fewer) or steps
-    chunks = 2
-    while len(steps) > 1:
-        size = -(-len(steps) // chunks)
-        for at in range(0, len(steps), size):
-            fewer = still(steps[:at] + steps[at + size :])
-            if fewer is not None:
-                steps, chunks = fewer, max(chunks - 1, 2)
-                break
-        else:
-            if size == 1:
-                break
-            chunks = min(2 * chunks, len(steps))
+    size = max(len(steps) // 2, 1)
+    while steps:
+        before, end = len(steps), len(steps)
+        while end > 0:  # from the end, as what precedes it is played already
+            begin = max(end - size, 0)
+            steps = still(steps[:begin] + steps[end:]) or steps
+            end = begin
+        if size == 1 and len(steps) == before:
+            break
+        size = max(size // 2, 1)
     return steps
 
 
