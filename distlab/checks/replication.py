@@ -354,10 +354,10 @@ HINTS = [
         "Which attribute of yours has the number of the last add? After a restart "
         "__init__ runs, and then merge(saved state). What is that attribute then?"]),
     Hint(lambda f: f["kind"] == "back", [
-        "A removed item is there again. A state from before the remove still has its "
-        "dot: is it new to this replica, or has this replica seen it already?",
-        "Take the dot that comes back. It is in one state and not in the other. What "
-        "does the version vector of the state that lacks it say about its number?"]),
+        "A removed item is still there, or there again. One state has its dot, and "
+        "another lacks it: has that one not seen the add yet, or the remove already?",
+        "Take that dot, at the merge after which it should be gone. What does the "
+        "version vector of the state that lacks it say about its number?"]),
     Hint(lambda f: f["kind"] == "lost", [
         "An add is missing that no remove had seen. A remove ends the adds that its "
         "replica knew of; a concurrent or a later add has another dot.",
