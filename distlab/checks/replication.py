@@ -4,7 +4,7 @@ In a plan, "0.1 0 add n 1" is a call at 0.1 s at node 0; 1 stands for a drawn va
 """
 
 import random
-from functools import partial
+from functools import partial, reduce
 from types import SimpleNamespace
 
 from distlab.checks import kit
@@ -156,9 +156,8 @@ def _searched(right, nodes):
     clients = [Client(0, _pair(right, one)), Client(1, [Call("add", "n", two)])]
 
     def objection(run):
-        known = frozenset()  # of each item one client alone makes all updates
-        for each in run.history:
-            known = _with(known, each)
+        # Of each item one client alone makes all updates, so they are in order.
+        known = reduce(_with, run.history, frozenset())
         want, values = right(known), [node.result_of("value") for node in run.nodes]
         found = f"All has arrived, and the replicas have {values}; expected {want}."
         wrong = [_kind(right, want, got) for got in values if _wrong(right, want, got)]
@@ -234,13 +233,11 @@ def _reads(nodes, n, some, reads, gap_s=0.2, most_s=1, cuts=(), **how):
     return run
 
 
-def _costs(sizes, stale, nodes):
-    for n in sizes:
-        asked = 2 * (n // 2)
-        for some in (1, n // 2 + 1) if stale else (n,):
-            first = 0 if some == 1 else n - 1  # who holds it, or who does not
-            reads = [first, *_random.choices(range(n), k=9)]
-            _require_few(_reads(nodes, n, some, reads), n - some, asked)
+def _costs(plan, nodes):
+    for n, some, count in plan:
+        first = 0 if some == 1 else n - 1  # a node that holds it, or not
+        reads = [first, *_random.choices(range(n), k=count)]
+        _require_few(_reads(nodes, n, some, reads), n - some, 2 * (n // 2))
 
 
 def _require_few(run, stale, asked):
@@ -311,9 +308,10 @@ _CRDT = {
     "searched": _searched, "after many updates": _much_later,
     "many runs of 3": partial(_many, 3), "many runs of 5": partial(_many, 5)}
 _READ = {
-    "nothing is stale": partial(_costs, (2, 3, 4, 5), False),
-    "stale nodes": partial(_costs, (3, 4, *[5] * 8), True),
-    "stale nodes of 7": partial(_costs, (7,), True),
+    "nothing is stale": partial(_costs, [(n, n, 9) for n in (2, 3, 4, 5)]),
+    "stale nodes": partial(_costs, [
+        *[(n, 1, 9) for n in (3, 4, 5, 5)], (3, 2, 2), (4, 3, 2), *[(5, 3, 2)] * 20]),
+    "stale nodes of 7": partial(_costs, [(7, 1, 9), *[(7, 4, 2)] * 6]),
     "nodes cut off": _cut_off, "drops": _drops, "searched": _reads_searched}
 
 HINTS = [
