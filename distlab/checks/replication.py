@@ -298,8 +298,10 @@ _ALONE = {
         "0 0 add n 0, 0.1 0 read n, 0.2 0 add n 1, 0.3 0 add n 1, 0.4 0 read n, "
         "0.5 0 remove n 1, 0.6 0 read n, 0.7 0 remove n 0, 0.8 0 remove n 2, "
         "0.9 0 read n, 1 0 add n 0, 1.1 0 add n 2"]}
-_AGAIN = {_items: [  # a crash at 0.5
-    "0.1 0 add n 0, 0.2 0 add n 1, 0.3 0 remove n 1, 1 0 add n 2, 1.1 0 add n 3"]}
+_AGAIN = {  # a crash at 0.5
+    _sum: ["0.1 0 add n 0, 0.2 0 add n 1, 1 0 add n 2, 1.1 0 add n 8"],
+    _items: [
+        "0.1 0 add n 0, 0.2 0 add n 1, 0.3 0 remove n 1, 1 0 add n 2, 1.1 0 add n 3"]}
 _SPLIT, _CRASH = Split(0.5, [0, 1], [2], until_s=1.5), Crash(0, 0.5, until_s=0.6)
 _CRDT = {
     "one replica": partial(_planned, 1, _ALONE),
@@ -330,6 +332,12 @@ HINTS = [
         "are there, all of them, and not the item for ever.",
         "Do the updates of the verdict by hand on one replica, and write down the "
         "dots after each. Which does remove take out? Has each add its own dot?"]),
+    Hint(lambda f: f["restarted"] and f["kind"] in ("sum", "lost"), [
+        "An update after the restart is lost, as if it were known already. Only "
+        "self.state survives a crash. From which number does the replica go on?",
+        "Which attribute of yours has the sum so far, or the number of the last add? "
+        "After a restart __init__ runs, and then merge(saved state). What is that "
+        "attribute then?"]),
     Hint(lambda f: f["kind"] == "sum" and f["planned"] and f["down"], [
         "While adds are positive it is right. A replica's number can go down, so the "
         "greater of two numbers is not the newer one.",
@@ -346,11 +354,6 @@ HINTS = [
         "it knows what both knew; an older state must not replace a newer one.",
         "Replicas 0 and 1 both add, and then merge each other's state. Write down both "
         "states before and after. Then let the older state of replica 0 come last."]),
-    Hint(lambda f: f["restarted"] and f["kind"] == "lost", [
-        "After the restart an add got a dot that had been used before it, so the "
-        "others take it for one that was removed. Only self.state survives a crash.",
-        "Which attribute of yours has the number of the last add? After a restart "
-        "__init__ runs, and then merge(saved state). What is that attribute then?"]),
     Hint(lambda f: f["kind"] == "back", [
         "A removed item is still there, or there again. One state has its dot, and "
         "another lacks it: has that one not seen the add yet, or the remove already?",
