@@ -257,8 +257,9 @@ def _cut_off(nodes):
     for n in (3, 4, 5):
         q = n // 2 + 1
         _reads(nodes, n, 1, [*range(q)] * 2, cuts=[(0.95, q, None)])
-        # What the first read sends after it has heard others is dropped.
-        _reads(nodes, n, 1, [*range(n)], cuts=[(1.025, 1, 2.5)], **how)
+    # What the first read sends after it has heard others is dropped, or one part of it.
+    for n, side in ((3, 1), (4, 1), (5, 1), *[(5, 2)] * 8):
+        _reads(nodes, n, 1, [*range(n)], cuts=[(1.025, side, 2.5)], **how)
 
 
 def _drops(nodes):
