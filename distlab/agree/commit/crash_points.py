@@ -1,0 +1,133 @@
+"""The coordinator of a two-phase commit killed at five points, and what follows.
+
+Prepare 1, Prepare 2    points 1 and 2: before the first, before the second
+Voted, Voted
+log "committed"         point 3: before it
+outcome 1, outcome 2    points 4 and 5: before the first, before the second
+"""
+
+import time
+from collections.abc import Iterable
+
+from distlab.agree.commit.two_phase import Prepare, StateReport, TwoPhaseCommit
+from distlab.errors import InvalidArgument
+from distlab.faults import Crash
+from distlab.network import Client, Cluster, Note, Save, simulate
+from distlab.patience import patience
+from distlab.trace import Call
+
+__all__ = ["POINTS", "StopsAtPoint", "crash_points"]
+
+# point -> the effect before which the coordinator stops, and how many like it came
+POINTS = {
+    "before prepare": (Prepare, 0),
+    "after one prepare": (Prepare, 1),
+    "before the decision is on disk": (Save, 0),
+    "before the decision is sent": (StateReport, 0),
+    "after one has the decision": (StateReport, 1),
+}
+_LIMIT_S = 20.0
+
+
+def _up_to_point(method):
+    def handle(self, *event):
+        if method == "on_client":
+            self.point = event[1].key
+        kind, before = POINTS.get(self.point, ((), 0))
+        for effect in getattr(super(StopsAtPoint, self), method)(*event) or ():
+            if isinstance(getattr(effect, "message", effect), kind):
+                if self.passed == before and not self.stopped:
+                    yield Note(f"stops {self.point}")
+                self.stopped, self.passed = self.passed >= before, self.passed + 1
+            if self.stopped:
+                return
+            yield effect
+
+    return handle
+
+
+class StopsAtPoint:
+    """A base before a protocol: a call's key names the point where its node stops.
+
+    stopped: from then on the node does nothing, so that a kill from outside, whenever
+    it comes, is one at that point. passed: effects of the point's kind so far.
+    """
+
+    point, passed, stopped = None, 0, False
+    on_client, on_message, on_timer = map(
+        _up_to_point, ("on_client", "on_message", "on_timer")
+    )
+
+
+def crash_points(
+    protocol: type[TwoPhaseCommit] = TwoPhaseCommit,
+    points: Iterable[str] = POINTS,
+    *,
+    real: bool = False,
+) -> dict[str, tuple[str, str, str]]:
+    """Kill the coordinator of a transfer at each point, then restart it.
+
+    real: whether the nodes are processes, killed with SIGKILL; else simulated.
+
+    Returns: point -> (node 1, node 2, outcome): the participants without a coordinator,
+    "no vote", "blocked", "committed" or "aborted", and the outcome after its restart.
+    Raises: InvalidArgument for an unknown point.
+    """
+    if unknown := set(points) - set(POINTS):
+        known = ", ".join(map(repr, POINTS))
+        raise InvalidArgument(
+            f"no point is called {unknown.pop()!r}; there are {known}."
+        )
+    make = type(protocol.__name__, (StopsAtPoint, protocol), {})
+    if not real:
+        return {point: _simulated(make, point) for point in points}
+    table, earlier = {}, set()
+    with Cluster(make, 3) as cluster:
+        for point in points:
+            dead, after = _killed(cluster, point, earlier)
+            table[point] = _row(dead, after, earlier)
+            earlier.update(*(node.log for node in after))
+    return table
+
+
+def _simulated(make, point):
+    crashes = (Crash(0, make.patience_s / 2, until_s) for until_s in (None, 0.5))
+    runs = (simulate(make, 3, _client(point), faults=crash) for crash in crashes)
+    return _row(*(run.nodes for run in runs), set())
+
+
+def _client(point):
+    return Client(0, [Call("transfer", point, {1: -10, 2: 10})])
+
+
+def _killed(cluster, point, earlier):
+    def settled(nodes):
+        unseen = point != "before prepare" and _state(nodes[1], earlier) == "no vote"
+        return not unseen and all(n.blocked or n.locked_by is None for n in nodes[1:])
+
+    cluster.start(_client(point))
+    _wait(cluster, lambda nodes: nodes[0].stopped)
+    cluster.kill(0)
+    dead = _wait(cluster, settled)
+    cluster.restart(0)
+    return dead, _wait(cluster, lambda nodes: all(n.locked_by is None for n in nodes))
+
+
+def _wait(cluster, until):
+    """Return copies of the nodes once they are as they should be, or time is over."""
+    end_s = time.monotonic() + patience(_LIMIT_S)
+    while not until(nodes := cluster.outcome().nodes) and time.monotonic() < end_s:
+        time.sleep(0.02)
+    return nodes
+
+
+def _row(dead, after, earlier):
+    ends = {_state(node, earlier) for node in after} - {"no vote"} or {"aborted"}
+    states = (_state(node, earlier) for node in dead[1:])
+    return *states, " and ".join(sorted(ends))
+
+
+def _state(node, earlier):
+    """Return a node's state in the transaction that is not an earlier one."""
+    states = [record.state for txn, record in node.log.items() if txn not in earlier]
+    return "blocked" if node.blocked else states[-1] if states else "no vote"
