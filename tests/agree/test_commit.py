@@ -66,8 +66,8 @@ def test_an_account_is_locked_from_its_vote_to_the_decision_also_over_a_restart(
     assert (locked.outcome, again.outcome) == ("failed", "failed")
     assert (free.outcome, free.result) == ("ok", 100)
     notes = {event.label for event in done.trace.events if event.kind == "mark"}
-    assert "in doubt: 1 locks its account" in notes
-    assert "blocked: no node that answers knows the outcome of 1" in notes
+    assert "in doubt, locked by 1" in notes
+    assert "blocked by 1" in notes
 
 
 @pytest.mark.parametrize("faults", [{"crashes": 2}, {"drops": 2, "duplicates": 1}])

@@ -6,13 +6,14 @@ crash_points    the coordinator killed at five points, simulated or as a process
 properties      invariants for a search
 """
 
-from distlab.agree.commit.crash_points import POINTS, crash_points
+from distlab.agree.commit.crash_points import POINTS, StopsAtPoint, crash_points
 from distlab.agree.commit.properties import atomic, never_blocks
 from distlab.agree.commit.three_phase import ThreePhaseCommit
 from distlab.agree.commit.two_phase import TwoPhaseCommit
 
 __all__ = [
     "POINTS",
+    "StopsAtPoint",
     "ThreePhaseCommit",
     "TwoPhaseCommit",
     "atomic",

@@ -9,7 +9,7 @@ outcome 1, outcome 2    points 4 and 5: before the first, before the second
 import time
 from collections.abc import Iterable
 
-from distlab.agree.commit.two_phase import Prepare, StateReport, TwoPhaseCommit
+from distlab.agree.commit.two_phase import Prepare, Status, TwoPhaseCommit
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash
 from distlab.network import Client, Cluster, Note, Save, simulate
@@ -23,8 +23,8 @@ POINTS = {
     "before prepare": (Prepare, 0),
     "after one prepare": (Prepare, 1),
     "before the decision is on disk": (Save, 0),
-    "before the decision is sent": (StateReport, 0),
-    "after one has the decision": (StateReport, 1),
+    "before the decision is sent": (Status, 0),
+    "after one has the decision": (Status, 1),
 }
 _LIMIT_S = 20.0
 

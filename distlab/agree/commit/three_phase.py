@@ -2,11 +2,11 @@
 
     Prepare ▶ ◀ Voted      all voted yes, and only the coordinator knows
     Adopt ▶ ◀ Ready        "precommitted": every participant knows
-    StateReport ▶          commit
+    Status ▶               commit
 
     no coordinator: its backup is the first participant that is alive
     Adopt ▶ ◀ Ready        the others adopt the backup's state
-    StateReport ▶          commit if that is "precommitted", abort if it is "in doubt"
+    Status ▶               commit if that is "precommitted", abort if it is "in doubt"
 
 If the backup is in doubt, nobody has committed; if it is precommitted, nobody has
 aborted. That needs a reliable failure detector: a node that is silent is dead. In a
@@ -22,7 +22,7 @@ from distlab.agree.commit.two_phase import (
     ABORTED,
     COMMITTED,
     COORDINATOR,
-    StateReport,
+    Status,
     TwoPhaseCommit,
 )
 from distlab.network import CancelTimer, Note, Send, SetTimer
@@ -126,14 +126,14 @@ class ThreePhaseCommit(TwoPhaseCommit):
             outcome = COMMITTED if committable else ABORTED
             yield from self.learn(txn, outcome)
             for node in self.log[txn].others:
-                yield Send(node, StateReport(txn, outcome))
+                yield Send(node, Status(outcome, txn))
 
     def on_doubt(self, txn: int) -> Iterator[Effect]:
         """Act as the backup of a coordinator that is dead."""
         if txn in self.recovered:
             yield from super().on_doubt(txn)
         else:
-            yield Note(f"backup coordinator of {txn}, {self.log[txn].state}")
+            yield Note(f"backup, {self.log[txn].state}")
             yield from self.spread(txn, self.log[txn].state, self.log[txn].others)
 
     def doubt_timer(self, txn: int) -> SetTimer:

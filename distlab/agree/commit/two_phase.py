@@ -4,7 +4,7 @@
                         ─ Prepare ▶ participants: log it, which locks the account; vote
                         ◀─ Voted ──
                         all voted yes: log "committed"; else nothing (presumed abort)
-                        ─ StateReport ▶ participants: log the outcome, unlock
+                        ─ Status ▶ participants: log the outcome, unlock
     in doubt too long:  participant ─ Inquiry ▶ the coordinator and the others
 
 Source: Gray, "Notes on data base operating systems" (1978); presumed abort: Mohan,
@@ -46,11 +46,11 @@ class Inquiry(NamedTuple):
     txn: int
 
 
-class StateReport(NamedTuple):
+class Status(NamedTuple):
     """A transaction's state at its sender: the decision, or the reply to an inquiry."""
 
-    txn: int
     state: str
+    txn: int
 
 
 class LogRecord(NamedTuple):
@@ -140,7 +140,7 @@ class TwoPhaseCommit(Node):
                 return self.count(txn, sender, yes)
             case Inquiry(txn):
                 return self.report(txn, sender)
-            case StateReport(txn, state):
+            case Status(state, txn):
                 return self.hear(txn, sender, state)
 
     def on_timer(self, name: Hashable) -> Iterable[Effect] | None:
@@ -162,7 +162,7 @@ class TwoPhaseCommit(Node):
             yes = self.vote(record.change)
             yield self.write(txn, record if yes else record._replace(state=ABORTED))
             if yes:
-                yield Note(f"in doubt: {txn} locks its account")
+                yield Note(f"in doubt, locked by {txn}")
                 yield self.doubt_timer(txn)
         yield Send(COORDINATOR, Voted(txn, self.log[txn].state != ABORTED))
 
@@ -192,7 +192,7 @@ class TwoPhaseCommit(Node):
         if outcome == COMMITTED:
             yield self.write(txn, LogRecord(outcome, others=participants))
         for node in participants:
-            yield Send(node, StateReport(txn, outcome))
+            yield Send(node, Status(outcome, txn))
         yield Reply(txn, outcome) if outcome == COMMITTED else Refuse(txn, outcome)
 
     def recorded_outcome(self, txn: int) -> str | None:
@@ -223,7 +223,7 @@ class TwoPhaseCommit(Node):
         own = self.me != COORDINATOR
         state = self.log[txn].state if own else self.recorded_outcome(txn)
         if state is not None:
-            yield Send(sender, StateReport(txn, state))
+            yield Send(sender, Status(state, txn))
 
     def hear(self, txn: int, sender: int, state: str) -> Iterator[Effect]:
         """Decide by the reports, or stay in doubt, with the lock."""
@@ -233,7 +233,7 @@ class TwoPhaseCommit(Node):
             if outcome := self.termination([*reports.values()]):
                 yield from self.learn(txn, outcome)
             elif self.blocked:
-                yield Note(f"blocked: no node that answers knows the outcome of {txn}")
+                yield Note(f"blocked by {txn}")
 
     def termination(self, states: list[str]) -> str | None:
         """Follow any node that knows the outcome; None if all are in doubt, too."""
