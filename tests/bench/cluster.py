@@ -1,6 +1,7 @@
 """How many requests a cluster answers, beside the plain round trip of a socket pair.
 
-    python tests/bench/cluster.py
+    python tests/bench/cluster.py           # seconds: a table
+    python tests/bench/cluster.py profile   # where each process's time goes
 
 A plain round trip is a frame of the same size that one process sends another, which
 sends it back: what no request can be faster than. A request passes the switch, the node
@@ -12,7 +13,7 @@ import socket
 import time
 
 from distlab import Call, network
-from distlab.network import Client, Delivery, Node, Reply, Send
+from distlab.network import Append, Client, Delivery, Node, Reply, Send, Sync
 
 SECONDS = 2.0
 AT_ONCE = Delivery((0.0, 0.0))
@@ -42,6 +43,34 @@ class Majority(Node):
             return [Send(sender, ("described", request))]
         self.described[request] += 1
         return [Reply(request)] if self.described[request] == 2 else []
+
+
+class Log(Node):
+    """Node 0 replicates its log: it answers when two of three disks have an entry."""
+
+    def __init__(self, me, peers):
+        super().__init__(me, peers)
+        self.durable_at, self.requests, self.length = {}, {}, 0
+
+    def on_client(self, request, call):
+        self.length += 1
+        self.durable_at[self.length], self.requests[self.length] = 0, request
+        entry = self.length, request, call.key, call.value
+        sends = [Send(peer, ("append", *entry)) for peer in self.peers]
+        return [Append("log", entry), *sends, Sync(self.length)]
+
+    def on_message(self, sender, message):
+        what, at, *entry = message
+        if what == "append":
+            return [Append("log", (at, *entry)), Sync(at)]
+        return self.durable(at)
+
+    def on_synced(self, at):
+        return self.durable(at) if self.me == 0 else [Send(0, ("durable", at))]
+
+    def durable(self, at):
+        self.durable_at[at] += 1
+        return [Reply(self.requests.pop(at))] if self.durable_at[at] == 2 else []
 
 
 def echo(sock):
