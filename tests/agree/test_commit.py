@@ -15,12 +15,14 @@ from distlab.agree.commit import (
     crash_points,
     never_blocks,
 )
-from distlab.network import Client, Send, run, search, simulate
+from distlab.agree.commit.two_phase import Status
+from distlab.network import Client, Delivery, Send, Sync, run, search, simulate
 
 TRANSFER = Call("transfer", None, {1: -30, 2: 30})
 ONE = [Client(0, [TRANSFER])]
 LATE = Client(0, [Call("read")], start_s=0.9)  # so that a run goes on until then
 THREE = [Client(0, [Call("transfer", None, {1: -30, 2: 10, 3: 20})]), LATE]
+SLOW = Delivery((0.001, 0.02))  # below half of the protocols' shortest time-out
 BOTH = [TwoPhaseCommit, ThreePhaseCommit]
 
 
@@ -70,7 +72,7 @@ def test_an_account_is_locked_from_its_vote_to_the_decision_also_over_a_restart(
     assert "blocked by 1" in notes
 
 
-@pytest.mark.parametrize("faults", [{"crashes": 2}, {"drops": 2, "duplicates": 1}])
+@pytest.mark.parametrize("faults", [{"power_losses": 2}, {"drops": 2, "duplicates": 1}])
 def test_no_schedule_makes_two_phase_commit_decide_twice(faults):
     two = [*ONE, Client(0, [Call("transfer", None, {1: 5, 2: -5})])]
     explored = search(TwoPhaseCommit, 3, two, invariant=atomic, within_s=0.6, **faults)
@@ -98,36 +100,44 @@ class CommitsWithoutOne(TwoPhaseCommit):
         return "committed" if True in votes else super().decision(votes)
 
 
-class SendsUnlogged(TwoPhaseCommit):
-    """The coordinator's decision is not on its disk when it sends it."""
+def unsynced(node, effects):
+    """Yield effects, with those that wait for a sync at once."""
+    for effect in effects:
+        if isinstance(effect, Sync):
+            yield from node.on_synced(effect.token)
+        else:
+            yield effect
+
+
+class SendsUnsynced(TwoPhaseCommit):
+    """The coordinator sends a decision that a power loss may undo."""
 
     def conclude(self, txn, outcome):
-        return (e for e in super().conclude(txn, outcome) if type(e).__name__ != "Save")
+        return unsynced(self, super().conclude(txn, outcome))
 
 
-class VotesUnlogged(TwoPhaseCommit):
-    """The vote is not on the participant's disk when it sends it."""
+class VotesUnsynced(TwoPhaseCommit):
+    """A participant sends a vote that a power loss may undo."""
 
     def prepare(self, txn, record):
-        return (e for e in super().prepare(txn, record) if type(e).__name__ != "Save")
+        return unsynced(self, super().prepare(txn, record))
 
 
 class ForgetsItsNo(TwoPhaseCommit):
     """A participant that is asked before it has voted says abort, and may vote yes."""
 
     def report(self, txn, sender):
-        known = txn in self.log
-        yield from super().report(txn, sender)
-        if not known and self.me != 0:
-            del self.log[txn]
+        unknown = self.me != 0 and txn not in self.log
+        no = [Send(sender, Status("aborted", txn))]
+        return no if unknown else super().report(txn, sender)
 
 
 BROKEN = [
     (TimesOut, "committed at", {}),
     (TakesDoubtForNo, "committed at", {}),
     (CommitsWithoutOne, "without a vote in the log", {}),
-    (SendsUnlogged, "committed at", {"crashes": 1, "timers": 1}),
-    (VotesUnlogged, "without a vote in the log", {"crashes": 1}),
+    (SendsUnsynced, "committed at", {"power_losses": 1, "timers": 1}),
+    (VotesUnsynced, "without a vote in the log", {"power_losses": 1}),
     (ForgetsItsNo, "committed at", {}),
 ]
 
@@ -137,13 +147,13 @@ def test_a_search_finds_the_rule_that_is_taken_out(protocol, why, faults):
     found = search(protocol, 3, ONE, invariant=atomic, within_s=20, **faults)
     assert found, found
     assert why in found.why
-    assert len(found.schedule) <= 12
+    assert len(found.schedule) <= 15
     assert atomic(found.replay().nodes).why == found.why
 
 
 def test_participants_block_without_the_coordinator():
     found = search(TwoPhaseCommit, 3, ONE, invariant=never_blocks, crashes=1)
-    assert len(found.schedule) == 7
+    assert len(found.schedule) == 9
     assert "node 0 crashes" in map(str, found.schedule)
 
 
@@ -170,6 +180,9 @@ class Dies:
     def on_timer(self, name):
         return self.until_death(super().on_timer, name)
 
+    def on_synced(self, token):
+        return self.until_death(super().on_synced, token)
+
 
 @pytest.mark.parametrize("second", [(1, 2), nightly((0, 1, 2, 3, 4, 5))])
 def test_three_phase_commit_blocks_in_no_deaths_where_two_phase_commit_does(second):
@@ -178,7 +191,7 @@ def test_three_phase_commit_blocks_in_no_deaths_where_two_phase_commit_does(seco
     for protocol, one, count, other, messages in pairs:
         dies = {other: messages} | {one: count}
         make = type("Dying", (Dies, protocol), {"dies": dies})
-        nodes = simulate(make, 4, THREE, seed=4).nodes
+        nodes = simulate(make, 4, THREE, delivery=SLOW, seed=4).nodes
         assert not atomic(nodes).violated, (protocol, dies)
         blocked[protocol] += any(n.locked_by and not n.dead for n in nodes[1:])
     assert blocked[ThreePhaseCommit] == 0 < blocked[TwoPhaseCommit]
@@ -208,7 +221,7 @@ def test_a_partition_between_vote_and_decision_breaks_three_phase_commit():
 def test_a_message_that_is_late_is_enough_to_break_three_phase_commit():
     found = search(ThreePhaseCommit, 3, ONE, invariant=atomic)
     assert "committed at" in found.why
-    assert len(found.schedule) == 8
+    assert len(found.schedule) == 10
     assert not [step for step in found.schedule if step.kind in ("crash", "drop")]
 
 

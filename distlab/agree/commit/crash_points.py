@@ -54,8 +54,8 @@ class StopsAtPoint:
     """
 
     point, passed, stopped = None, 0, False
-    on_client, on_message, on_timer = map(
-        _up_to_point, ("on_client", "on_message", "on_timer")
+    on_client, on_message, on_timer, on_synced = map(
+        _up_to_point, ("on_client", "on_message", "on_timer", "on_synced")
     )
 
 

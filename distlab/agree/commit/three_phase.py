@@ -25,8 +25,7 @@ from distlab.agree.commit.two_phase import (
     Status,
     TwoPhaseCommit,
 )
-from distlab.network import CancelTimer, Note, Send, SetTimer
-from distlab.network.node import Effect
+from distlab.network import CancelTimer, Effect, Note, Send, SetTimer, Sync
 
 __all__ = ["PRECOMMITTED", "ThreePhaseCommit"]
 
@@ -52,7 +51,7 @@ class ThreePhaseCommit(TwoPhaseCommit):
     missing: at the coordinator or backup, transaction -> nodes that are not `Ready`.
     recovered: the transactions that this node's log had at its restart.
 
-    Cost: 5 messages a participant, 5 one-way delays.
+    Cost: 5 messages a participant; 5 one-way delays and 3 syncs, one after another.
     If a peer dies: the others decide. A node that restarts asks, and does not decide.
     """
 
@@ -80,6 +79,12 @@ class ThreePhaseCommit(TwoPhaseCommit):
         what, txn = name
         return self.go_on(txn) if what == "ready" else super().on_timer(name)
 
+    def on_synced(self, token: Hashable) -> Iterable[Effect] | None:
+        """Be ready, now that the adopted state is durable."""
+        what, txn, *sender = token
+        ready = what == "ready"
+        return [Send(*sender, Ready(txn))] if ready else super().on_synced(token)
+
     def conclude(self, txn: int, outcome: str) -> Iterator[Effect]:
         """Abort at once; before a commit, every living participant must know of it."""
         if outcome == ABORTED:
@@ -106,7 +111,7 @@ class ThreePhaseCommit(TwoPhaseCommit):
             return
         yield self.write(txn, self.log[txn]._replace(state=state))
         yield self.doubt_timer(txn)
-        yield Send(sender, Ready(txn))
+        yield Sync(("ready", txn, sender))
 
     def on_ready(self, txn: int, sender: int) -> Iterator[Effect]:
         """Go on once no node is missing."""

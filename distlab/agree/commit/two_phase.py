@@ -15,8 +15,18 @@ system" (1986), here without the acknowledgements after which a commit is forgot
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from distlab.network import CancelTimer, Node, Note, Refuse, Reply, Save, Send, SetTimer
-from distlab.network.node import Effect
+from distlab.network import (
+    CancelTimer,
+    Effect,
+    Node,
+    Note,
+    Refuse,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+    Sync,
+)
 from distlab.trace import Call
 
 __all__ = ["ABORTED", "COMMITTED", "COORDINATOR", "IN_DOUBT", "TwoPhaseCommit"]
@@ -72,8 +82,8 @@ class TwoPhaseCommit(Node):
     reports: at a participant, transaction -> node -> the state it reported.
     patience_s: time-out for votes; twice that for the decision.
 
-    Invariant: a record is on the disk before a message that depends on it is sent.
-    Cost: 3 messages a participant, 3 one-way delays; 2 writes on the critical path.
+    Invariant: a record is durable before a message that depends on it is sent.
+    Cost: 3 messages a participant; 3 one-way delays and 2 syncs, one after another.
     If a peer dies: without its vote, abort; without the coordinator's decision,
     participants that are all in doubt are blocked, and keep their locks.
     """
@@ -148,6 +158,16 @@ class TwoPhaseCommit(Node):
         what, txn = name
         return self.on_missing_vote(txn) if what == "votes" else self.on_doubt(txn)
 
+    def on_synced(self, token: Hashable) -> Iterable[Effect] | None:
+        """Send what depends on a record, now that the record is durable."""
+        match token:
+            case ("vote", txn):
+                return [Send(COORDINATOR, Voted(txn, self.log[txn].state != ABORTED))]
+            case ("decision", txn):
+                return self.announce(txn, *self.log[txn][::2])
+            case ("status", txn, sender):
+                return self.tell(txn, sender)
+
     def begin(self, txn: int, changes: dict[int, int]) -> Iterator[Effect]:
         """Ask every participant to prepare."""
         self.votes[txn] = dict.fromkeys(changes)
@@ -157,14 +177,14 @@ class TwoPhaseCommit(Node):
             yield Send(node, Prepare(txn, change, others))
 
     def prepare(self, txn: int, record: LogRecord) -> Iterator[Effect]:
-        """Log the vote, and only then send it; a yes locks the account."""
+        """Log the vote, and send it once that is durable; a yes locks the account."""
         if txn not in self.log:
             yes = self.vote(record.change)
             yield self.write(txn, record if yes else record._replace(state=ABORTED))
             if yes:
                 yield Note(f"in doubt, locked by {txn}")
                 yield self.doubt_timer(txn)
-        yield Send(COORDINATOR, Voted(txn, self.log[txn].state != ABORTED))
+        yield Sync(("vote", txn))
 
     def vote(self, change: int) -> bool:
         """Vote yes if the account is not locked, and will not be overdrawn."""
@@ -186,11 +206,19 @@ class TwoPhaseCommit(Node):
         yield from self.conclude(txn, ABORTED)
 
     def conclude(self, txn: int, outcome: str) -> Iterator[Effect]:
-        """Log a commit, and only then send it; an abort needs no record."""
+        """Log a commit, and send it once that is durable; an abort needs no record."""
         participants = tuple(self.votes.pop(txn))
         yield CancelTimer(("votes", txn))
         if outcome == COMMITTED:
             yield self.write(txn, LogRecord(outcome, others=participants))
+            yield Sync(("decision", txn))
+        else:
+            yield from self.announce(txn, outcome, participants)
+
+    def announce(
+        self, txn: int, outcome: str, participants: tuple[int, ...]
+    ) -> Iterator[Effect]:
+        """Send the decision to the participants, and reply to the client."""
         for node in participants:
             yield Send(node, Status(outcome, txn))
         yield Reply(txn, outcome) if outcome == COMMITTED else Refuse(txn, outcome)
@@ -220,6 +248,10 @@ class TwoPhaseCommit(Node):
         """Answer an inquiry; a participant that has not voted first logs a no."""
         if self.me != COORDINATOR and txn not in self.log:
             yield self.write(txn, LogRecord(ABORTED))  # a late Prepare gets this no
+        yield Sync(("status", txn, sender))
+
+    def tell(self, txn: int, sender: int) -> Iterator[Effect]:
+        """Send a transaction's state, if there is one yet."""
         own = self.me != COORDINATOR
         state = self.log[txn].state if own else self.recorded_outcome(txn)
         if state is not None:
@@ -240,7 +272,7 @@ class TwoPhaseCommit(Node):
         return next((each for each in states if each in (COMMITTED, ABORTED)), None)
 
     def learn(self, txn: int, outcome: str) -> Iterator[Effect]:
-        """Log the outcome, which unlocks the account."""
+        """Log the outcome, which unlocks the account; if lost, it asks again."""
         yield self.write(txn, self.log[txn]._replace(state=outcome))
         yield CancelTimer(("decision", txn))
         yield Note(f"{txn} {outcome}")
