@@ -26,13 +26,13 @@ POINTS = {
     "before the decision is sent": (Status, 0),
     "after one has the decision": (Status, 1),
 }
-_LIMIT_S = 20.0
+_LIMIT_S, _ATTEMPTS = 10.0, 10
 
 
 def _up_to_point(method):
     def handle(self, *event):
         if method == "on_client":
-            self.point = event[1].key
+            self.point, self.passed = event[1].key, 0
         kind, before = POINTS.get(self.point, ((), 0))
         for effect in getattr(super(StopsAtPoint, self), method)(*event) or ():
             if isinstance(getattr(effect, "message", effect), kind):
@@ -81,36 +81,40 @@ def crash_points(
     make = type(protocol.__name__, (StopsAtPoint, protocol), {})
     if not real:
         return {point: _simulated(make, point) for point in points}
-    table, earlier = {}, set()
     with Cluster(make, 3) as cluster:
-        for point in points:
-            dead, after = _killed(cluster, point, earlier)
-            table[point] = _row(dead, after, earlier)
-            earlier.update(*(node.log for node in after))
-    return table
+        return {point: _killed(cluster, point) for point in points}
 
 
 def _simulated(make, point):
     crashes = (Crash(0, make.patience_s / 2, until_s) for until_s in (None, 0.5))
     runs = (simulate(make, 3, _client(point), faults=crash) for crash in crashes)
-    return _row(*(run.nodes for run in runs), set())
+    return _row(*(run.nodes for run in runs), 0)
 
 
 def _client(point):
     return Client(0, [Call("transfer", point, {1: -10, 2: 10})])
 
 
-def _killed(cluster, point, earlier):
+def _killed(cluster, point):
     def settled(nodes):
-        unseen = point != "before prepare" and _state(nodes[1], earlier) == "no vote"
+        unseen = point != "before prepare" and _state(nodes[1], since) == "no vote"
         return not unseen and all(n.blocked or n.locked_by is None for n in nodes[1:])
 
-    cluster.start(_client(point))
-    _wait(cluster, lambda nodes: nodes[0].stopped)
+    def arrived_or_ended(nodes):
+        return nodes[0].stopped or cluster.history[-1].end is not None
+
+    nodes = cluster.outcome().nodes
+    for _ in range(_ATTEMPTS):  # a vote that is late can end the transfer before
+        since = max((txn for node in nodes for txn in node.log), default=0)
+        cluster.start(_client(point))
+        nodes = _wait(cluster, arrived_or_ended)
+        if nodes[0].stopped:
+            break
     cluster.kill(0)
     dead = _wait(cluster, settled)
     cluster.restart(0)
-    return dead, _wait(cluster, lambda nodes: all(n.locked_by is None for n in nodes))
+    after = _wait(cluster, lambda nodes: all(n.locked_by is None for n in nodes))
+    return _row(dead, after, since)
 
 
 def _wait(cluster, until):
@@ -121,13 +125,13 @@ def _wait(cluster, until):
     return nodes
 
 
-def _row(dead, after, earlier):
-    ends = {_state(node, earlier) for node in after} - {"no vote"} or {"aborted"}
-    states = (_state(node, earlier) for node in dead[1:])
+def _row(dead, after, since):
+    ends = {_state(node, since) for node in after} - {"no vote"} or {"aborted"}
+    states = (_state(node, since) for node in dead[1:])
     return *states, " and ".join(sorted(ends))
 
 
-def _state(node, earlier):
-    """Return a node's state in the transaction that is not an earlier one."""
-    states = [record.state for txn, record in node.log.items() if txn not in earlier]
+def _state(node, since):
+    """Return a node's state in the transaction that came after another."""
+    states = [record.state for txn, record in node.log.items() if txn > since]
     return "blocked" if node.blocked else states[-1] if states else "no vote"

@@ -165,8 +165,8 @@ class TwoPhaseCommit(Node):
                 return [Send(COORDINATOR, Voted(txn, self.log[txn].state != ABORTED))]
             case ("decision", txn):
                 return self.announce(txn, *self.log[txn][::2])
-            case ("status", txn, sender):
-                return self.tell(txn, sender)
+            case ("status", sender, status):
+                return [Send(sender, status)]
 
     def begin(self, txn: int, changes: dict[int, int]) -> Iterator[Effect]:
         """Ask every participant to prepare."""
@@ -248,14 +248,10 @@ class TwoPhaseCommit(Node):
         """Answer an inquiry; a participant that has not voted first logs a no."""
         if self.me != COORDINATOR and txn not in self.log:
             yield self.write(txn, LogRecord(ABORTED))  # a late Prepare gets this no
-        yield Sync(("status", txn, sender))
-
-    def tell(self, txn: int, sender: int) -> Iterator[Effect]:
-        """Send a transaction's state, if there is one yet."""
         own = self.me != COORDINATOR
         state = self.log[txn].state if own else self.recorded_outcome(txn)
-        if state is not None:
-            yield Send(sender, Status(state, txn))
+        if state is not None:  # as it is now: the sync covers no later write
+            yield Sync(("status", sender, Status(state, txn)))
 
     def hear(self, txn: int, sender: int, state: str) -> Iterator[Effect]:
         """Decide by the reports, or stay in doubt, with the lock."""
