@@ -164,7 +164,7 @@ class TwoPhaseCommit(Node):
             case ("vote", txn):
                 return [Send(COORDINATOR, Voted(txn, self.log[txn].state != ABORTED))]
             case ("decision", txn):
-                return self.announce(txn, *self.log[txn][::2])
+                return self.announce(txn, COMMITTED, self.log[txn].others)
             case ("status", sender, status):
                 return [Send(sender, status)]
 
@@ -248,8 +248,8 @@ class TwoPhaseCommit(Node):
         """Answer an inquiry; a participant that has not voted first logs a no."""
         if self.me != COORDINATOR and txn not in self.log:
             yield self.write(txn, LogRecord(ABORTED))  # a late Prepare gets this no
-        own = self.me != COORDINATOR
-        state = self.log[txn].state if own else self.recorded_outcome(txn)
+        decides = self.me == COORDINATOR
+        state = self.recorded_outcome(txn) if decides else self.log[txn].state
         if state is not None:  # as it is now: the sync covers no later write
             yield Sync(("status", sender, Status(state, txn)))
 
