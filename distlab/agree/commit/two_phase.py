@@ -235,7 +235,7 @@ class TwoPhaseCommit(Node):
 
     def on_doubt(self, txn: int) -> Iterator[Effect]:
         """Ask all others: a yes cannot be taken back, as it may have been counted."""
-        self.reports[txn] = {}
+        self.reports.setdefault(txn, {})
         for node in (COORDINATOR, *self.log[txn].others):
             yield Send(node, Inquiry(txn))
         yield self.doubt_timer(txn)
@@ -256,11 +256,11 @@ class TwoPhaseCommit(Node):
     def hear(self, txn: int, sender: int, state: str) -> Iterator[Effect]:
         """Decide by the reports, or stay in doubt, with the lock."""
         if txn == self.locked_by:
-            reports = self.reports.setdefault(txn, {})
+            reports, was_blocked = self.reports.setdefault(txn, {}), self.blocked
             reports[sender] = state
             if outcome := self.termination([*reports.values()]):
                 yield from self.learn(txn, outcome)
-            elif self.blocked:
+            elif self.blocked and not was_blocked:
                 yield Note(f"blocked by {txn}")
 
     def termination(self, states: list[str]) -> str | None:
