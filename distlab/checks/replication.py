@@ -100,7 +100,10 @@ def _require(right, run, **facts):
         for item in sorted(_wrong(right, want, got)):
             updates = [one for one, _ in known if item in ("", one.value)]
             updates.sort(key=lambda update: update.start)
-            found = f"{listed(run, [one])}\nExpected {want}. Its replica knew of these "
+            shown = want if right is _sum else sorted(want)
+            found = (
+                f"{listed(run, [one])}\nExpected {shown}. Its replica knew of these "
+            )
             found += f"updates{item and f' of {item}'}:\n{listed(run, updates)}"
             down = right is _sum and any(each.value < 0 for each in updates)
             _fail(run, found, **_kind(right, want, got), down=down, **facts)
@@ -159,7 +162,8 @@ def _searched(right, nodes):
         # Of each item one client alone makes all updates, so they are in order.
         known = reduce(_with, run.history, frozenset())
         want, values = right(known), [node.result_of("value") for node in run.nodes]
-        found = f"All has arrived, and the replicas have {values}; expected {want}."
+        shown = want if right is _sum else sorted(want)
+        found = f"All has arrived, and the replicas have {values}; expected {shown}."
         wrong = [_kind(right, want, got) for got in values if _wrong(right, want, got)]
         return SimpleNamespace(violated=wrong, why=found, facts=wrong[:1])
 
