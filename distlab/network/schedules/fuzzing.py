@@ -21,7 +21,7 @@ from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import ClockJump, Crash, Cut, Pause, Split
 from distlab.network.client import (
     Client,
-    check_repeatable_clients,
+    check_clients,
     check_seconds,
 )
 from distlab.network.copies import SplitMix64, thaw
@@ -101,7 +101,7 @@ def fuzz(
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes)
-    clients = check_repeatable_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=True)
     check_delivery(delivery)
     check_delivery(replace(delivery, loss=loss, duplicate=duplicates))
     check_seconds("within_s", within_s)
