@@ -103,7 +103,7 @@ class LeaderElection(Node):
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
         """Begin as a follower, with what is on disk."""
         self.term, self.voted_for = saved.get("vote", (0, None))
-        self.log = log = RaftLog.load(saved, self.members, self.term)
+        self.log = log = RaftLog.load(saved, self.members)
         self.members_at, self.members = log.members(log.last)
         yield SetTimer("heard", self.timeout_s[0])
         yield from self.reset_timer()
@@ -171,10 +171,11 @@ class LeaderElection(Node):
 
     def follow(self, leader: int) -> Iterator[Effect]:
         """Follow the leader of this term; send it the clients that wait."""
-        if self.role == LEADER or self.leader not in (None, leader):
+        known = self.me if self.role == LEADER else self.leader
+        if known not in (None, leader):
             raise ProtocolBroken(
-                f"nodes {self.me if self.role == LEADER else self.leader} and {leader} "
-                f"both lead term {self.term}. Some node has voted twice in it."
+                f"election safety: nodes {known} and {leader} both lead term "
+                f"{self.term}: both have sent entries of it"
             )
         self.role, self.leader, self.heard = FOLLOWER, leader, True
         yield SetTimer("heard", self.timeout_s[0])

@@ -21,7 +21,7 @@ class RaftLog:
         self.base = snapshot.index
 
     @classmethod
-    def load(cls, saved: dict[str, Any], members: tuple, term: int) -> "RaftLog":
+    def load(cls, saved: dict[str, Any], members: tuple) -> "RaftLog":
         """Make the log that a disk holds; `members` are those of an empty one.
 
         Raises: CorruptLog naming the first entry that cannot be right.
@@ -30,13 +30,12 @@ class RaftLog:
         entries = [e for e in saved.get("log", ()) if e.index > snapshot.index]
         before = snapshot
         for entry in entries:
-            rises = before.term <= entry.term <= term
-            if entry.index != before.index + 1 or not rises:
+            if entry.index != before.index + 1 or entry.term < before.term:
                 raise CorruptLog(
                     f"the log on disk has index {entry.index} of term {entry.term} "
-                    f"after index {before.index} of term {before.term}, and the node's "
-                    f"term is {term}: no node writes that. The other members have the "
-                    "entries: remove this one, and add it with an empty disk."
+                    f"after index {before.index} of term {before.term}, as no node "
+                    "writes it. The other members have the entries: remove this one, "
+                    "and add it with an empty disk."
                 )
             before = entry
         return cls(snapshot, entries)
