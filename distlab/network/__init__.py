@@ -3,7 +3,7 @@
     node            a protocol: methods that take events and return effects
     node_host       calls a node's methods, and checks what they return
     virtual_clock   `simulate`: nodes and clients in this process
-    schedules/      `search` for the order of events that breaks it, and `replay`
+    schedules/      `search` and `fuzz` for what breaks it, and `replay`
     cluster/        the same nodes as real processes behind a switch: `run`, `Cluster`
 
     Client ──▶ node ──▶ switch ──▶ node      delayed, dropped, duplicated, reordered
@@ -30,6 +30,8 @@ from distlab.network.node import (
     session_of,
 )
 from distlab.network.outcome import Outcome
+from distlab.network.schedules.fuzzing import fuzz
+from distlab.network.schedules.monitors import Monitor
 from distlab.network.schedules.replay import replay
 from distlab.network.schedules.schedule import EventSchedule
 from distlab.network.schedules.search import search
@@ -43,6 +45,7 @@ __all__ = [
     "Delivery",
     "Effect",
     "EventSchedule",
+    "Monitor",
     "Node",
     "Note",
     "Outcome",
@@ -53,6 +56,7 @@ __all__ = [
     "SetTimer",
     "Sync",
     "Truncate",
+    "fuzz",
     "replay",
     "run",
     "search",

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from distlab.errors import InvalidArgument
 from distlab.network.copies import NotPlain, plain_copy
+from distlab.network.node import CALLS_PER_CLIENT
 from distlab.trace import Call, Operation
 
 __all__ = [
+    "Attempts",
     "CallSequence",
     "Client",
     "ClientSession",
@@ -33,7 +35,8 @@ class Client:
     timeout_s: its time-out: a response that comes later is dropped, and the operation's
         outcome is unknown.
     retries: how often it asks again, with the same request: the node that a refusal
-        names, or, after a time-out, the next one. Its operation ends with the last.
+        names, or, after a time-out, the next one. Its operation ends with the last;
+        its next call goes to the node that it has asked last.
     """
 
     node: int
@@ -89,31 +92,101 @@ class CallSequence:
             ) from None
 
 
+class Attempts(NamedTuple):
+    """How far a client is: whom it asks, and how often it has, as a value.
+
+    ended: the number of calls that have ended. node: the one that it asks. tries: how
+    often it has asked for the present call, 0 before the first time. waits: whether it
+    waits for a response. doubtful: whether it has waited in vain for one of this call,
+    so that the call may still take effect.
+    """
+
+    ended: int
+    node: int
+    tries: int = 0
+    waits: bool = False
+    doubtful: bool = False
+
+    def request(self, client: int) -> int:
+        """Return the request of the present call, of the client with this number."""
+        return client * CALLS_PER_CLIENT + self.ended + 1
+
+    def asked(self) -> "Attempts":
+        """Count one more attempt."""
+        return self._replace(tries=self.tries + 1, waits=True)
+
+    def hears(self, node: int, done: bool) -> bool:
+        """Return True if a response from a node counts; a late refusal does not."""
+        return self.tries > 0 and (done or (self.waits and node == self.node))
+
+    def after(
+        self, outcome: str, to: int | None, retries: int, nodes: int
+    ) -> tuple["Attempts", str]:
+        """Return (what follows a response or a time-out, the outcome of the call).
+
+        outcome: "ok", "failed" (refused; `to`: the node to ask instead) or "unknown"
+        (timed out). The outcome of the call is "" if the client asks again: it does
+        after a time-out, and after a refusal that names a node.
+        """
+        doubtful = self.doubtful or outcome == "unknown"
+        again = outcome == "unknown" or (outcome == "failed" and to is not None)
+        if again and self.tries <= retries:
+            node = (self.node + 1) % nodes if to is None else to
+            return Attempts(self.ended, node, self.tries, doubtful=doubtful), ""
+        if outcome == "failed" and doubtful:
+            outcome = "unknown"
+        return Attempts(self.ended + 1, self.node), outcome
+
+
 class ClientSession:
     """A running client: its sequence of calls, and its open call.
 
-    name: its name in the history. calls: the number it has made. request, call,
-    start_s: of the one that has no response yet; request is None else.
+    name: its name in the history. number: in its requests. nodes: how many there are.
+    call, start_s: of the open call, since its first attempt. attempts: of it.
     """
 
-    def __init__(self, name: int | str, client: Client):
-        self.name, self.client, self.calls = name, client, 0
-        self.request = self.call = self.start_s = self._result = None
+    def __init__(self, name: int | str, client: Client, number: int, nodes: int):
+        self.name, self.client, self.number, self._nodes = name, client, number, nodes
+        self.attempts = Attempts(0, client.node)
+        self.call = self.start_s = self._result = None
         self._asking = CallSequence(name, client.calls)
 
-    def next_call(self) -> Call | None:
-        """Return its next call, None after the last."""
-        return self._asking.next(self._result)
+    @property
+    def request(self) -> int | None:
+        """The request of its open call, None if there is none."""
+        return self.attempts.request(self.number) if self.attempts.tries else None
 
-    def invoke(self, request: int, call: Call, now_s: float) -> None:
-        """Begin to wait for the response to a call."""
-        self.calls += 1
-        self.request, self.call, self.start_s = request, call, now_s
+    @property
+    def attempt(self) -> tuple:
+        """The open attempt, for the time-out that ends no other one."""
+        return self.attempts.ended, self.attempts.tries
 
-    def end(self, end_s: float | None, outcome: str, result: Any) -> Operation:
-        """End the wait; return the finished operation."""
-        operation = self.operation(end_s, outcome, result)
-        self.request, self._result = None, result
+    def ask(self, now_s: float) -> Call | None:
+        """Begin the next call, or one more attempt; return it, None after the last."""
+        if not self.attempts.tries:
+            call = self._asking.next(self._result)
+            if call is None:
+                return None
+            self.call, self.start_s = call, now_s
+        self.attempts = self.attempts.asked()
+        return self.call
+
+    def hears(self, request: int, node: int, done: bool) -> bool:
+        """Return True if it waits for this response of a node."""
+        return request == self.request and self.attempts.hears(node, done)
+
+    def end(
+        self, now_s: float, outcome: str, result: Any = None, to: int | None = None
+    ) -> Operation | None:
+        """End an attempt; return the finished operation, None if it is to ask again."""
+        retries = self.client.retries
+        after, outcome = self.attempts.after(outcome, to, retries, self._nodes)
+        operation = None
+        if outcome:
+            self._result = result if outcome == "ok" else None
+            end_s = None if outcome == "unknown" else now_s
+            operation = self.operation(end_s, outcome, self._result)
+        self.attempts = after
         return operation
 
     def operation(
@@ -148,6 +221,11 @@ def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client
             check_seconds(f"{who}'s {name}", getattr(client, name))
         if client.timeout_s == 0:
             raise InvalidArgument(f"{who} waits for no answer: timeout_s is 0.")
+        retries = client.retries
+        if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+            raise InvalidArgument(
+                f"{who}'s retries are a number from 0 on, and came as {retries!r}."
+            )
         if isinstance(client.calls, Call):
             raise InvalidArgument(
                 f"{who}'s calls are one Call; put it into a list: [{client.calls}]"

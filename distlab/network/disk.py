@@ -6,9 +6,10 @@ so a write costs no more on a long list than on a short one.
 
 from typing import Any
 
+from distlab.errors import InvalidArgument
 from distlab.network.node import Append, Save, Truncate
 
-__all__ = ["MemoryDisk"]
+__all__ = ["MemoryDisk", "check_list"]
 
 _ABSENT = ()
 
@@ -17,20 +18,22 @@ class MemoryDisk:
     """A disk: name -> value, of an `Append` a list.
 
     journal: the last writes, oldest first, as (name, kind, what they replaced).
-    unsynced: how many of them no finished sync covers.
+    unsynced: how many of them no finished sync covers. written: the number of writes.
     """
 
-    __slots__ = ("journal", "unsynced", "values")
+    __slots__ = ("journal", "unsynced", "values", "written")
 
     def __init__(self):
         self.values: dict[str, Any] = {}
         self.journal: list[tuple] = []
-        self.unsynced = 0
+        self.unsynced = self.written = 0
 
     def write(self, effect: Save | Append | Truncate) -> None:
         """Carry out a write."""
         name, what = effect
         kind, values = type(effect), self.values
+        if kind is not Save:
+            check_list(values.get(name, []), effect)
         if kind is Save:
             undo = (name, "value", (values[name],) if name in values else _ABSENT)
             values[name] = what
@@ -43,11 +46,12 @@ class MemoryDisk:
             del kept[what:]
         self.journal.append(undo)
         self.unsynced += 1
+        self.written += 1
         del self.journal[: -max(self.unsynced, 1)]
 
-    def synced(self, covered: int) -> None:
-        """Note that a sync has finished that covers the first unsynced writes."""
-        self.unsynced -= covered
+    def synced(self, written: int) -> None:
+        """Note that a sync has finished that covers the first `written` writes."""
+        self.unsynced = min(self.unsynced, self.written - written)
         del self.journal[: -max(self.unsynced, 1)]
 
     def lose(self, what: str) -> None:
@@ -69,3 +73,15 @@ class MemoryDisk:
             (self.values[name],) = before
         else:
             del self.values[name]
+
+
+def check_list(kept: Any, effect: Append | Truncate) -> None:
+    """Check that the disk has a list where an item is to be added, or it is to be cut.
+
+    Raises: InvalidArgument.
+    """
+    if not isinstance(kept, list):
+        raise InvalidArgument(
+            f"a node gave {effect}, but the value saved as {effect.name!r} is "
+            f"{kept!r}, and no list. Append and Truncate are for lists."
+        )

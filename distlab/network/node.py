@@ -185,6 +185,8 @@ class Peers(Sequence):
         return self._nodes - 1
 
     def __getitem__(self, at):
+        if type(at) is int and 0 <= at < self._nodes - 1:
+            return at if at < self._me else at + 1
         if isinstance(at, slice):
             return tuple(self)[at]
         at = range(self._nodes - 1)[at]

@@ -57,7 +57,7 @@ class NodeHost:
     me: its number. nodes: the number of nodes.
     seed: of `node.random`, which is of the class `generator`.
     restarted: whether it has crashed before; it may then answer earlier requests.
-    open: requests that it has been given and has not answered.
+    open: requests that it has been given and has not answered -> how often it has.
     Each method returns the effects, in order, with copies of their values.
 
     Raises: NodeFailed, from each method, with the exception or result, and the place.
@@ -77,7 +77,7 @@ class NodeHost:
     ):
         self.node, self.me, self.nodes = node, me, nodes
         self.kind = type(node).__name__
-        self.open = set()
+        self.open = {}
         self._restarted = restarted
         self._given = set()  # the requests since the last restart
         node.random = generator(f"{seed} {me}")
@@ -87,8 +87,8 @@ class NodeHost:
         return self._call("on_start", (plain_copy(saved),))
 
     def client(self, request: int, call: Call) -> list[Effect]:
-        """Deliver a client's call; no request's number is used twice."""
-        self.open.add(request)
+        """Deliver a client's call; a retry has the same request."""
+        self.open[request] = self.open.get(request, 0) + 1
         if self._restarted:
             self._given.add(request)
         return self._call("on_client", (request, call))
@@ -104,6 +104,11 @@ class NodeHost:
     def synced(self, token: Hashable) -> list[Effect]:
         """Report that the disk has written all that a `Sync` covers."""
         return self._call("on_synced", (token,))
+
+    def clock(self, reading_s: float) -> list[Effect]:
+        """Set the reading of the node's clock; no method is called."""
+        self.node.clock_s = reading_s
+        return []
 
     def _call(self, method, args):
         returned, where = None, (self.me, self.kind, method, args)
@@ -142,8 +147,9 @@ class NodeHost:
                     raise self._no_such_node(where, effect)
             elif kind is Reply or kind is Refuse:
                 request = effect.request
-                if request in self.open:
-                    self.open.discard(request)
+                if times := self.open.pop(request, 0):
+                    if times > 1:
+                        self.open[request] = times - 1
                 elif self._of_an_earlier_life(request):
                     effects[at], gone = None, True
                 else:

@@ -7,26 +7,42 @@
 The clock jumps to the next event of the agenda, which itself takes no time.
 """
 
+import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from heapq import heappop, heappush
+from typing import Any
 
 from distlab.errors import NodeFailed
-from distlab.faults import Crash, NodeFault, check_node_faults
+from distlab.faults import (
+    ClockDrift,
+    ClockJump,
+    Crash,
+    Cut,
+    NodeFault,
+    Pause,
+    Split,
+    check_node_faults,
+)
+from distlab.history import History
 from distlab.network.client import (
     Client,
+    ClientSession,
     check_clients,
     check_repeatable,
     check_seconds,
 )
-from distlab.network.copies import ATOMS, plain_copy
+from distlab.network.copies import ATOMS, freeze, plain_copy
 from distlab.network.delivery import Delivery, SimulatedNetwork, check_delivery
 from distlab.network.describe import describe, shorten
+from distlab.network.disk import MemoryDisk
+from distlab.network.node import Effect, Runtime, session_of
 from distlab.network.node_diagnosis import difference, no_end
-from distlab.network.node_host import check_nodes
+from distlab.network.node_host import NodeHost, check_nodes, make_node
 from distlab.network.outcome import Outcome
-from distlab.network.simulation import Simulation
+from distlab.network.trace_recorder import TraceRecorder, lost
+from distlab.network.watchdog import Watchdog
 from distlab.trace import Event
 
 __all__ = ["SimulatedRun", "simulate"]
@@ -45,6 +61,7 @@ def simulate(
     delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
     seed: int = 0,
     until_s: float = 60.0,
+    sync_s: float = 0.001,
     twice: bool = False,
 ) -> Outcome:
     """Run `nodes` nodes, each made by make(me, peers), on a virtual clock.
@@ -58,6 +75,7 @@ def simulate(
     A node that crashes loses its memory, its timers, and the messages under way to it.
     It starts again as a new object, from its saved values.
 
+    sync_s: the time from a `Sync` to its `on_synced`.
     twice: whether to run all a second time, to check that every node is deterministic.
     It cannot detect chance that is fixed within one process, such as the order of a set
     of strings.
@@ -70,9 +88,10 @@ def simulate(
     faults = check_node_faults(faults, nodes)
     check_delivery(delivery)
     check_seconds("until_s", until_s)
+    check_seconds("sync_s", sync_s)
     if twice:
         check_repeatable(clients)
-    new = partial(SimulatedRun, make, nodes, clients, faults, delivery, seed)
+    new = partial(SimulatedRun, make, nodes, clients, faults, delivery, seed, sync_s)
     run = new()
     if twice:
         run.log = []
@@ -96,29 +115,63 @@ def _compare(run, again, until_s):
         raise parting
 
 
-class SimulatedRun(Simulation):
-    """One run on a virtual clock, from its start to its end."""
+class SimulatedRun(Runtime, TraceRecorder):
+    """One run on a virtual clock, from its start to its end.
 
-    def __init__(self, make, nodes, clients, faults, delivery, seed):
-        super().__init__(make, nodes, clients, seed)
+    hosts: node -> its `NodeHost`, None while it is dead. disks: of the nodes.
+    sessions: the clients. active: how many of them are not done yet.
+    log: the input and effects of every call of a node, to compare two runs; or None.
+    """
+
+    _generator = random.Random  # the class of every node's `random`
+
+    def __init__(self, make, nodes, clients, faults, delivery, seed, sync_s=0.001):
+        TraceRecorder.__init__(self, nodes, len(clients))
+        self.make, self.seed, self.sync_s, self.log = make, seed, sync_s, None
+        self.hosts, self._restarts = [None] * nodes, [0] * nodes
+        self.disks = [MemoryDisk() for _ in range(nodes)]
+        self.sessions = [
+            ClientSession(number, client, number, nodes)
+            for number, client in enumerate(clients)
+        ]
+        self.active, self.operations = len(self.sessions), []
+        self._called = {}  # request -> its call
         # A run ends when no message is under way that a client's call has caused.
         # Protocols whose timers send messages forever always have other messages.
         self._for_client, self._under_way = False, 0
         self._timers = [{} for _ in range(nodes)]  # name -> which of its entries counts
-        self._agenda, self._entries = [], 0
-        self._arrivals = SimulatedNetwork(nodes, delivery, faults, seed).arrivals
+        self._agenda, self._entries, self.taken = [], 0, 0
+        self._most_events = _MOST_EVENTS
+        self._network = SimulatedNetwork(nodes, delivery, faults, seed)
+        self._arrivals = self._network.arrivals
+        self._clocks = {}  # node -> (rate, offset) of one that is not exact
         self._described, self._words = object(), ""  # the last message, and its words
+        self.watchdog = Watchdog()
         for fault in faults:
             self._plan(fault)
 
     def _plan(self, fault):
-        if not isinstance(fault, Crash):
-            sides = " | ".join(" ".join(map(str, side)) for side in fault.sides)
-            self._later(fault.at_s, self._split, sides, fault.until_s)
-            return
-        self._later(fault.at_s, self._crash, fault.node)
-        if fault.until_s is not None:
-            self._later(fault.until_s, self._restart, fault.node)
+        match fault:
+            case Split():
+                sides = " | ".join(" ".join(map(str, side)) for side in fault.sides)
+                begin, end = (self._split, sides), (self._heal, sides)
+            case Cut():
+                begin = self._cut, fault.src, fault.dst
+                end = self._mend, fault.src, fault.dst
+            case Crash():
+                begin = self._crash, fault.node, fault.loses
+                end = self._restart, fault.node
+            case Pause():
+                begin = self.mark, fault.node, "paused"
+                end = self.mark, fault.node, "resumed"
+            case ClockJump():
+                begin = end = self._jump, fault.node, fault.by_s
+            case ClockDrift():
+                self._clocks[fault.node] = fault.rate, 0.0
+                return
+        self._later(fault.at_s, *begin)
+        if getattr(fault, "until_s", None) is not None:
+            self._later(fault.until_s, *end)
 
     def _later(self, when, what, *args):
         # Of two events at the same time the first to be planned comes first.
@@ -130,99 +183,252 @@ class SimulatedRun(Simulation):
 
         Raises: NodeFailed, with the trace up to there.
         """
-        with self._watchdog:
+        with self.watchdog:
             try:
                 for node in range(self.nodes):
                     self._start(node)
                 for number, session in enumerate(self.sessions):
-                    self._later(session.client.start_s, self._next_call, number)
+                    self._later(session.client.start_s, self._ask, number)
                 self._go(until_s)
             except NodeFailed as error:
-                self.note_failure(error)
+                self.failed(error)
                 raise
 
     def _go(self, until_s):
-        agenda, clients = self._agenda, bool(self.sessions)
-        while agenda and (self.active or self._under_way or not clients):
+        agenda = self._agenda
+        while agenda and self._going_on():
             when, _, what, args = heappop(agenda)
             if when > until_s:
                 self.now = until_s
                 break
             self.now = when
             what(*args)
-            if len(self.events) > _MOST_EVENTS:
+            self.taken += 1
+            if self.taken > self._most_events:
                 raise self._no_end()
 
-    def _send(self, src, to, message):
-        now = self.now
-        self._messages = number = self._messages + 1
-        if message is not self._described:
-            self._described, self._words = message, shorten(describe(message))
-        words = self._words
+    def _going_on(self):
+        return self.active or self._under_way or not self.sessions
+
+    def history(self) -> History:
+        """Return the clients' operations; without a response their end is unknown."""
+        waiting = [s.operation() for s in self.sessions if s.request is not None]
+        return History(self.operations + waiting)
+
+    def outcome(self) -> Outcome:
+        """Return the present outcome."""
+        objects = [host and host.node for host in self.hosts]
+        saved = [disk.values for disk in self.disks]
+        return Outcome(self.history(), self.trace(), objects, saved, self.now)
+
+    # nodes
+
+    def _start(self, node):
+        """Make a node's object, and start it from its disk."""
+        restarts = self._restarts[node]
+        new = self.watchdog.call(make_node, self.make, node, self.nodes)
+        how = {"seed": f"{self.seed} {restarts}", "restarted": restarts > 0}
+        host = NodeHost(new, node, self.nodes, generator=self._generator, **how)
+        self.hosts[node] = host
+        self._react(host, host.start, self.disks[node].values)
+
+    def _react(self, host, method, *args):
+        """Call a node's method, watched, and carry out its effects."""
+        node, now = host.me, self.now
+        host.node.clock_s = self.reading(node) if self._clocks else now
+        effects = self.watchdog.call(method, *args)
+        if self.log is not None:
+            name = f"on_{method.__name__}"
+            self.log.append((now, node, name, freeze(args), freeze(effects)))
+        if effects:
+            self.carry_out(node, effects)
+
+    def reading(self, node: int) -> float:
+        """Return what a node's clock reads."""
+        rate, offset_s = self._clocks.get(node, (1.0, 0.0))
+        return rate * self.now + offset_s
+
+    def send(self, src: int, to: int, message: Any) -> None:
+        """Send a message: it arrives once, twice or never."""
+        now, words = self.now, ""
+        self.messages = number = self.messages + 1
         arrivals = self._arrivals(src, to, now)
-        label = words if arrivals else f"dropped: {words}"
-        event = (src, now, now, "send", to, 0, number, label)
-        self.events.append(_new(Event, event))
+        if self.traced:
+            if message is not self._described:
+                self._described, self._words = message, shorten(describe(message))
+            words = self._words
+            label = words if arrivals else lost(words)
+            event = (src, now, now, "send", to, 0, number, label)
+            self.events.append(_new(Event, event))
+        copies = len(arrivals)
         for when in arrivals:
             self._entries += 1
-            args = (src, to, message, number, words, self._for_client)
+            copies -= 1
+            args = (src, to, message, number, words, self._for_client, copies)
             heappush(self._agenda, (when, self._entries, self._arrive, args))
             self._under_way += self._for_client
-            if len(arrivals) > 1 and type(message) not in ATOMS:
+            if copies and type(message) not in ATOMS:
                 message = plain_copy(message)
 
-    def _arrive(self, src, to, message, number, words, for_client):
+    def _arrive(self, src, to, message, number, words, for_client, copies):
+        """Deliver a message; `copies` of it are still to arrive."""
         self._under_way -= for_client
         self._for_client = for_client
         host, now = self.hosts[to], self.now
-        event = (to, now, now, "recv", src, 0, number, words)
-        self.events.append(_new(Event, event))
-        effects = self._call(host, host.message, src, message)
-        if effects:
-            self._do(to, effects)
+        if self.traced:
+            event = (to, now, now, "recv", src, 0, number, words)
+            self.events.append(_new(Event, event))
+        self._react(host, host.message, src, message)
 
-    def _set(self, node, name, after_s):
+    def set_timer(self, node: int, name: Hashable, after_s: float) -> None:
+        """Set a timer, which runs as fast as the node's clock."""
+        if node in self._clocks:
+            after_s /= self._clocks[node][0]
         token = self._entries + 1
         self._later(self.now + after_s, self._run_out, node, name, token)
         self._timers[node][name] = token
 
-    def _cancel(self, node, name):
+    def cancel_timer(self, node: int, name: Hashable) -> None:
+        """Cancel a timer."""
         self._timers[node].pop(name, None)
 
     def _run_out(self, node, name, token):
         if self._timers[node].get(name) != token:
             return  # it was replaced or cancelled, or the node has crashed
-        del self._timers[node][name]
-        self._for_client = False
-        self._note(node, "mark", f"timer {shorten(describe(name))}")
-        host = self.hosts[node]
-        self._do(node, self._call(host, host.timer, name))
+        if not self._postponed(node, self._run_out, node, name, token):
+            del self._timers[node][name]
+            self._for_client = False
+            self._fire(node, name)
 
-    def _next_call(self, number):
+    def _fire(self, node, name):
+        if self.traced:
+            self.mark(node, f"timer {shorten(describe(name))}")
+        host = self.hosts[node]
+        self._react(host, host.timer, name)
+
+    def _postponed(self, node, what, *args):
+        """Return True if a node pauses; what was to happen then happens afterwards."""
+        when = self._network.resumes(node, self.now)
+        if when > self.now:
+            self._later(when, what, *args)
+        return when > self.now
+
+    def write(self, node: int, effect: Effect) -> None:
+        """Write to a node's disk."""
+        self.disks[node].write(effect)
+
+    def sync(self, node: int, token: Hashable) -> None:
+        """Begin a sync of what a node has written so far."""
+        self._under_way += self._for_client
+        written = self.disks[node].written
+        about = node, self._restarts[node], token, written, self._for_client
+        self._later(self.now + self.sync_s, self._end_sync, *about)
+
+    def _end_sync(self, node, restarts, token, written, for_client):
+        about = node, restarts, token, written, for_client
+        if self._postponed(node, self._end_sync, *about):
+            return
+        self._under_way -= for_client
+        if self.hosts[node] is not None and self._restarts[node] == restarts:
+            self._for_client = for_client
+            self._synced(node, token, written)
+
+    def _synced(self, node, token, written):
+        self.disks[node].synced(written)
+        host = self.hosts[node]
+        self._react(host, host.synced, token)
+
+    def note(self, node: int, words: str) -> None:
+        """Write words into the trace."""
+        self.mark(node, str(words))
+
+    # clients
+
+    def _ask(self, number):
+        """Make a client's next call, or ask once more."""
         session = self.sessions[number]
         self._for_client = True
-        request = self._invoke(number)
-        if request is not None and session.request == request:
+        call = session.ask(self.now)
+        if call is None:
+            self.active -= 1
+            return
+        node, request, attempt = session.attempts.node, session.request, session.attempt
+        self._called[request] = call
+        self.asked(number, node, call, self.hosts[node] is not None)
+        if not self._postponed(node, self._call, node, request, call):
+            self._call(node, request, call)
+        if session.attempt == attempt and session.attempts.waits:
             end_s = self.now + session.client.timeout_s
-            self._later(end_s, self._wait_no_longer, number, request)
+            self._later(end_s, self._wait_no_longer, number, attempt)
 
-    def _wait_no_longer(self, number, request):
-        if self.sessions[number].request == request:
-            self._time_out(number)
+    def _call(self, node, request, call):
+        host = self.hosts[node]
+        if host is not None:
+            self._react(host, host.client, request, call)
 
-    def _free(self, number):
-        pause_s = max(self.sessions[number].client.pause_s, _TICK_S)
-        self._later(self.now + pause_s, self._next_call, number)
+    def _wait_no_longer(self, number, attempt):
+        if self.sessions[number].attempt == attempt:
+            self._end(number, "unknown")
 
-    def _crash(self, node):
+    def reply(self, node: int, request: int, result: Any) -> None:
+        """Send a client the result of its call."""
+        self._respond(node, request, "ok", result)
+
+    def refuse(self, node: int, request: int, why: str, to: int | None) -> None:
+        """Send a client a refusal."""
+        self._respond(node, request, "failed", None, why, to)
+
+    def _respond(self, node, request, outcome, result, why=None, to=None):
+        """Send a response; it is dropped if the client no longer waits for it."""
+        number, _ = session_of(request)
+        session = self.sessions[number]
+        heard = session.hears(request, node, outcome == "ok")
+        self.answered(node, number, self._called[request], result, why, heard)
+        if heard:
+            self._end(number, outcome, result, to)
+
+    def _end(self, number, outcome, result=None, to=None):
+        """End a client's wait, and let it ask again or make its next call."""
+        session = self.sessions[number]
+        operation = session.end(self.now, outcome, result, to)
+        pause_s = 0.0
+        if operation is not None:
+            self.operations.append(operation)
+            pause_s = max(session.client.pause_s, _TICK_S)
+        self._later(self.now + pause_s, self._ask, number)
+
+    # faults
+
+    def _crash(self, node, loses):
         self._timers[node].clear()
-        super()._crash(node)
+        self.hosts[node] = None
+        self.disks[node].lose(loses)
+        self.crashed(node, loses)
 
     def _restart(self, node):
         self._for_client = False
-        super()._restart(node)
+        self.mark(node, "restart", "fault")
+        self._restarts[node] += 1
+        self._start(node)
+
+    def _split(self, sides):
+        self.lasting(0, f"partition {sides}", "fault")
+
+    def _heal(self, sides):
+        self.over(0, f"partition {sides}")
+
+    def _cut(self, src, dst):
+        self.lasting(src, f"cut off from node {dst}")
+
+    def _mend(self, src, dst):
+        self.over(src, f"cut off from node {dst}")
+
+    def _jump(self, node, by_s):
+        rate, offset_s = self._clocks.get(node, (1.0, 0.0))
+        self._clocks[node] = rate, offset_s + by_s
+        self.mark(node, f"clock jumps {by_s:+g} s")
 
     def _no_end(self):
         sent = Counter(event.rank for event in self.events if event.kind == "send")
         node, count = sent.most_common(1)[0] if sent else (0, 0)
-        return no_end(node, count, len(self.events), self.now)
+        return no_end(node, count, self.taken, self.now)

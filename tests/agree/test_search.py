@@ -365,7 +365,7 @@ def test_what_cannot_be_copied_is_named():
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ({"check": None}, "give either of these"),
+        ({"check": None}, "give one of these"),
         ({"check": 3}, "check is a function"),
         ({"check": lambda outcome: "fine"}, "returned 'fine'"),
         ({"crashes": -1}, "crashes is a number from 0"),

@@ -31,7 +31,7 @@ from distlab.errors import (
     SandboxExceeded,
 )
 from distlab.network import Client, Outcome, node, search, simulate
-from distlab.network.schedules.search import Counterexample, NotFound
+from distlab.network.schedules.counterexample import Counterexample, NotFound
 from distlab.processes import FrameReceived, Processes
 from distlab.trace import Call, Event, Operation
 

@@ -21,6 +21,7 @@ from distlab.trace import Call, Operation
 __all__ = ["BY_HAND", "ClusterClients"]
 
 BY_HAND = "you"
+BY_HAND_FROM = 1_000_000  # numbers of clients, for requests of calls by hand
 _RECENT_S = 1.0
 
 
@@ -44,13 +45,13 @@ class ClusterClients:
         self._due, self._order = [], itertools.count()
         self._sessions, self._stopped = set(), set()
         self._by_hand = {}  # session -> the callback for its Operation
-        self._requests = itertools.count(1)
+        self._hands = itertools.count(BY_HAND_FROM)
 
     def add(self, clients: list[Client], since_s: float) -> None:
         """Add clients, whose start_s counts from `since_s`."""
         numbers = sum(isinstance(name, int) for name in self.names)
         for number, client in enumerate(clients, numbers):
-            session = ClientSession(number, client)
+            session = ClientSession(number, client, number, 1)
             self.names.append(number)
             self._sessions.add(session)
             self._at(since_s + client.start_s, self._next, session)
@@ -61,7 +62,8 @@ class ClusterClients:
         """Make one call; `ended` is called with its Operation."""
         if BY_HAND not in self.names:
             self.names.append(BY_HAND)
-        session = ClientSession(BY_HAND, Client(node, (call,), timeout_s=timeout_s))
+        client = Client(node, (call,), timeout_s=timeout_s)
+        session = ClientSession(BY_HAND, client, next(self._hands), 1)
         self._sessions.add(session)
         self._by_hand[session] = ended
         self._next(session)
@@ -90,7 +92,7 @@ class ClusterClients:
         """Record a node's response, unless its client has timed out."""
         if request in self._waiting:
             self.notes.append(("answer", self._clock(), request))
-            self._end(request, self._clock(), outcome, result)
+            self._end(request, outcome, result)
 
     def operations(self) -> list[Operation]:
         """Return all operations; those without a response are unknown."""
@@ -102,11 +104,11 @@ class ClusterClients:
 
     def _next(self, session):
         """Make a client's next call, if it has one."""
-        call = None if session in self._stopped else session.next_call()
+        node, now = session.client.node, self._clock()
+        call = None if session in self._stopped else session.ask(now)
         if call is None:
             return self._sessions.discard(session)
-        request, node, now = next(self._requests), session.client.node, self._clock()
-        session.invoke(request, call, now)
+        request = session.request
         self._waiting[request] = session
         self.notes.append(("call", now, request, session.name, node, call))
         self._at(now + session.client.timeout_s, self._time_out, request)
@@ -114,12 +116,11 @@ class ClusterClients:
 
     def _time_out(self, request):
         if request in self._waiting:
-            self._end(request, None, "unknown", None)
+            self._end(request, "unknown", None)
 
-    def _end(self, request, end_s, outcome, result):
+    def _end(self, request, outcome, result):
         session, now = self._waiting.pop(request), self._clock()
-        result = result if outcome == "ok" else None
-        self.done.append(session.end(end_s, outcome, result))
+        self.done.append(session.end(now, outcome, result))
         self.recent.append((now, session.client.node, outcome))
         while self.recent[0][0] < now - _RECENT_S:
             self.recent.popleft()

@@ -4,16 +4,17 @@ check        gets a `StateOutcome`: an `Outcome`, made only as far as it is used
 invariant    gets the nodes' objects
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from distlab.errors import InvalidArgument
 from distlab.history import History
 from distlab.network.outcome import Outcome
+from distlab.network.schedules.monitors import new_monitors, violation
 from distlab.network.schedules.state import NodeMemo, State
 from distlab.trace import Operation, Trace
 
-__all__ = ["Property", "StateOutcome", "nodes_of"]
+__all__ = ["Property", "StateOutcome", "UntracedOutcome", "nodes_of"]
 
 
 class Property:
@@ -22,53 +23,55 @@ class Property:
     check: called with an outcome, at the end of a schedule. It returns an object with
         `violated`, such as a verdict, or a truth value, or it raises AssertionError.
     invariant: called with the nodes' objects after every step; the same.
+    monitors: see `Monitor`.
     """
 
-    def __init__(self, check: Callable | None, invariant: Callable | None):
+    def __init__(
+        self,
+        check: Callable | None,
+        invariant: Callable | None,
+        monitors: Iterable = (),
+        needed: bool = True,
+    ):
         self.check, self.invariant = check, invariant
-        given = [name for name, fn in vars(self).items() if fn is not None]
-        for name in given:
-            if not callable(getattr(self, name)):
+        for name in ("check", "invariant"):
+            if not callable(getattr(self, name) or len):
                 raise InvalidArgument(
                     f"{name} is a function, and not {getattr(self, name)!r}."
                 )
-        if not given:
+        self.monitors = new_monitors(monitors)
+        if needed and not (check or invariant or self.monitors):
             raise InvalidArgument(
                 "a search looks for an outcome that its check does not pass, or for "
-                "nodes that its invariant does not; give either of these."
+                "nodes that its invariant or a monitor does not; give one of these."
             )
 
     def of_outcome(self, outcome: Outcome) -> str:
         """Return the violation by an outcome, in words; "" if there is none."""
-        return _wrong(self.check, outcome) if self.check else ""
+        return violation(self.check, outcome) if self.check else ""
 
     def of_nodes(self, nodes: list) -> str:
         """Return the violation by the nodes, in words; "" if there is none."""
-        return _wrong(self.invariant, nodes) if self.invariant else ""
+        return violation(self.invariant, nodes) if self.invariant else ""
 
 
-def _wrong(check, subject):
-    name = getattr(check, "__name__", "it")
-    try:
-        said = check(subject)
-    except AssertionError as error:
-        return f"{name} raised AssertionError" + (f": {error}" if str(error) else "")
-    if said is None or said is True:
-        return ""
-    if said is False:
-        return f"{name} returned False"
-    violated = getattr(said, "violated", None)
-    if violated is None:
+class UntracedOutcome(Outcome):
+    """An outcome whose trace is not made before it is known to be wrong."""
+
+    def __init__(self, history: History, nodes: list, saved: list, elapsed_s: float):
+        self.history, self.nodes, self.saved = history, nodes, saved
+        self.elapsed_s = elapsed_s
+
+    @property
+    def trace(self) -> Trace:
+        """Not available: a replay of the schedule that is found has it."""
         raise InvalidArgument(
-            f"{name} returned {said!r}. It says whether all is well: True or False, a "
-            "verdict, or by an assert."
+            "an outcome has no trace until one that is wrong is found; judge its "
+            "history, its nodes or what they have saved."
         )
-    if not violated:
-        return ""
-    return str(getattr(said, "why", "") or f"{name} found it violated")
 
 
-class StateOutcome(Outcome):
+class StateOutcome(UntracedOutcome):
     """The outcome of a state in a search, which has no trace.
 
     looked: whether the check has read more than the history.
@@ -94,15 +97,8 @@ class StateOutcome(Outcome):
         """The saved values of each node, name -> value."""
         self.looked = True
         values = self._memo.values
-        return [{name: values[n] for name, n in disk} for disk in self._state.disks]
-
-    @cached_property
-    def trace(self) -> Trace:
-        """Not available: a replay of the schedule that is found has it."""
-        raise InvalidArgument(
-            "an outcome of a search has no trace until it is found; judge its history, "
-            "its nodes or what they have saved."
-        )
+        disks = self._state.disks
+        return [{name: values[n] for name, n in files} for files, _ in disks]
 
     @property
     def elapsed_s(self) -> float:
@@ -112,7 +108,7 @@ class StateOutcome(Outcome):
 
 def nodes_of(memo: NodeMemo, state: State) -> list:
     """Return the nodes' objects, None for one that is dead."""
-    return [memo.values[memory].node if memory else None for memory in state.nodes]
+    return [memo.host(memory).node if memory else None for memory in state.nodes]
 
 
 def _history(memo, state):

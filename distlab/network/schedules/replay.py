@@ -1,21 +1,33 @@
 """`replay`: a schedule played on real nodes, its n-th step at the n-th second."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from distlab.errors import NodeFailed, NotDeterministic
+from distlab.errors import NotDeterministic
+from distlab.history import History
 from distlab.network.client import Client, check_clients, check_repeatable
-from distlab.network.copies import SplitMix64, freeze, plain_copy
-from distlab.network.describe import describe, describe_call, shorten
-from distlab.network.node_diagnosis import MOST_TO_ITSELF, difference, talks_to_itself
+from distlab.network.copies import freeze
+from distlab.network.describe import shorten
+from distlab.network.node import session_of
+from distlab.network.node_diagnosis import difference
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
-from distlab.network.schedules.properties import Property
+from distlab.network.schedules.properties import Property, StateOutcome
 from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
 from distlab.network.schedules.state import NodeMemo, State
-from distlab.network.simulation import Simulation
+from distlab.network.schedules.transitions import (
+    FaultLimits,
+    Successor,
+    Transitions,
+    describe_sides,
+)
+from distlab.network.trace_recorder import TraceRecorder, lost
+from distlab.trace import Operation
 
-__all__ = ["Replayed", "replay", "verified_replay"]
+__all__ = ["Replayed", "replay", "verified_replay", "why_not"]
 
 
 @dataclass
@@ -55,14 +67,16 @@ def replay(
     check: Callable | None = None,
     *,
     invariant: Callable | None = None,
-    seed: int = 0,
+    monitors: Iterable = (),
+    seed: Any = 0,
 ) -> Replayed:
     """Play a schedule on nodes made by make(me, peers), as far as it fits them.
 
     schedule: as a search has found it, or its sentences, as `to_json` returns them. The
         n-th step happens at the n-th second. A message that holds more fields by now is
         recognised by its first word.
-    check, invariant: as in a search; each is called once, at the end.
+    check, invariant: as in a search; each is called once, at the end. monitors: as in a
+        search.
 
     Raises: InvalidArgument for an invalid schedule.
     """
@@ -72,14 +86,13 @@ def replay(
     schedule = (
         schedule if isinstance(schedule, EventSchedule) else EventSchedule(schedule)
     )
-    run = _ReplayRun(make, nodes, clients, seed)
+    wanted = Property(check, invariant, monitors, needed=False)
+    run = _ReplayRun(make, nodes, clients, seed, wanted.monitors)
     run.play(schedule)
     outcome = run.outcome()
     at, stopped = run.stopped or (len(schedule), "")
-    why = str(run.failed) if run.failed else ""
-    if check or invariant:
-        wanted = Property(check, invariant)
-        why = why or wanted.of_nodes(outcome.nodes) or wanted.of_outcome(outcome)
+    why = str(run.failure) if run.failure else run.memo.values[run.state.broken] or ""
+    why = why or wanted.of_nodes(outcome.nodes) or wanted.of_outcome(outcome)
     return Replayed(schedule, outcome, why, at, stopped)
 
 
@@ -99,14 +112,14 @@ def verified_replay(
     logs = []
     for _ in range(2):
         run = _ReplayRun(make, nodes, clients, seed)
-        run.log = []
         run.play(schedule)
-        logs.append(run.log)
-    if parting := difference(*logs, run.failed, run.hosts):
+        logs.append(run.memo.log)
+    hosts = [run.memo.host(memory) for memory in run.state.nodes]
+    if parting := difference(*logs, run.failure, hosts):
         raise parting
-    if run.stopped or (run.failed is not None) != bool(state.failed):
-        at, why = run.stopped or (len(schedule) - 1, str(run.failed))
-    elif not run.failed and (nodes := _other_nodes(run, memo, state)):
+    if run.stopped or (run.failure is not None) != bool(state.failed):
+        at, why = run.stopped or (len(schedule) - 1, str(run.failure))
+    elif not run.failure and (nodes := _other_nodes(run, memo, state)):
         at, why = len(schedule) - 1, f"{nodes} remembers something else"
     else:
         return run.outcome()
@@ -124,199 +137,227 @@ def verified_replay(
 
 def _other_nodes(run, memo, state):
     """Return the first node that differs from the search's state, "" if none does."""
-    for host, memory in zip(run.hosts, state.nodes, strict=True):
+    for live, memory in zip(run.state.nodes, state.nodes, strict=True):
+        host = run.memo.host(live)
         if memory and freeze(host) != memo.values.frozen(memory):
             return f"node {host.me} ({host.kind})"
     return ""
 
 
-class _ReplayRun(Simulation):
-    """One replay of a schedule.
+class _LiveMemo(NodeMemo):
+    """A memo whose memories are live nodes, so that none can be called from twice.
 
-    failed: the NodeFailed that ended it, if one did. stopped: the number of the step,
+    log: the input and effects of every call of a node, to compare two replays.
+    """
+
+    def __init__(self, *what):
+        super().__init__(*what)
+        self._hosts, self.log, self.now = [None], [], 0.0
+        self.host = self.awake = self._hosts.__getitem__
+
+    def remember(self, host):
+        """Return a new number for a node's present memory."""
+        self._hosts.append(host)
+        return len(self._hosts) - 1
+
+    def called(self, host, method, args):
+        """Call a node's method, and log it."""
+        effects = super().called(host, method, args)
+        entry = (self.now, host.me, f"on_{method}", freeze(args), freeze(effects))
+        self.log.append(entry)
+        return effects
+
+
+class _ReplayRun(TraceRecorder):
+    """One replay of a schedule on real nodes, by the search's own transitions.
+
+    state: after the steps so far. operations: those that have ended.
+    failure: the NodeFailed that ended it, if one did. stopped: the number of the step,
     from 0, that does not fit, and why, if there is one.
     """
 
-    _generator = SplitMix64
-
-    def __init__(self, make, nodes, clients, seed):
-        super().__init__(make, nodes, clients, seed)
-        self.failed = self.stopped = None
-        self._pending = []  # (src, dst, message, number of the message)
-        self._timers = [{} for _ in range(nodes)]  # name in words -> name
-        self._side_of = None
-        self._to_itself = []
+    def __init__(self, make, nodes, clients, seed, monitors=()):
+        super().__init__(nodes, len(clients))
+        self.memo = _LiveMemo(make, nodes, clients, seed, monitors)
+        successor = partial(_TracedSuccessor, self)
+        self.transitions = Transitions(self.memo, FaultLimits(), successor=successor)
+        self.failure = self.stopped = None
+        self.calls, self.open, self.operations = {}, {}, []
+        self.under_way = defaultdict(list)  # (src, dst, value) -> messages
+        self.sent, self.got = {}, set()  # message -> index of its event
 
     def play(self, schedule: EventSchedule) -> None:
         """Play a schedule until its end, or until a step does not fit."""
-        with self._watchdog:
-            try:
-                for node in range(self.nodes):
-                    self._start(node)
-                for at, step in enumerate(schedule):
-                    self.now = float(at)
-                    why = self._take(step)
-                    if why:
-                        self.stopped = at, why
-                        break
-            except NodeFailed as error:
-                self.note_failure(error)
-                self.failed = error
-
-    def _take(self, step: ScheduleStep) -> str:
-        """Play a step; return the reason why it does not fit, "" if it does."""
-        return getattr(self, f"_play_{step.kind}")(step) or ""
-
-    def _play_call(self, step):
-        number = step.a
-        if number >= len(self.sessions):
-            return f"there is no client {number}"
-        if self.sessions[number].request is not None:
-            return f"client {number} still waits for its last answer"
-        if self._invoke(number) is None:
-            return f"client {number} has nothing more to ask"
-        words = describe_call(self.sessions[number].call)
-        return "" if words == step.words else f"client {number} asks '{words}' instead"
-
-    def _play_duplicate(self, step):
-        return self._play_deliver(step, keep=True)
-
-    def _play_deliver(self, step, keep=False):
-        at = self._find(step)
-        if at is None:
-            return self._not_under_way()
-        src, dst, message, number = self._pending[at]
-        if keep:
-            message = plain_copy(message)
-        else:
-            del self._pending[at]
-        host = self.hosts[dst]
-        self._event(dst, "recv", src, number, shorten(describe(message)))
-        self._do(dst, self._call(host, host.message, src, message))
-        return ""
+        with self.memo.watchdog:
+            self.state = self.transitions.first()
+            for at, step in enumerate(schedule):
+                if self.state.failed:
+                    break
+                self.now = self.memo.now = float(at)
+                found = self._find(step)
+                if found is None:
+                    self.stopped = at, why_not(self.transitions, self.state, step)
+                    break
+                self.state = self.transitions.take(self.state, found)
+        if self.state.failed:
+            self.failure = self.transitions.failure(self.state)
+            self.failed(self.failure)
 
     def _find(self, step):
-        """Return the index of the oldest pending message that matches a step, or None.
+        """Return the transition of a step, None if there is none.
 
         On a corrected node a message may hold more fields; if only one between the same
         nodes begins with the same word, it is that one.
         """
-        between = [
-            (at, describe(message))
-            for at, (src, dst, message, _) in enumerate(self._pending)
-            if (src, dst) == (step.a, step.b)
-        ]
-        for at, words in between:
-            if words == step.words:
-                return at
+        found = self.transitions.find(self.state, step)
+        if found or step.kind not in ("deliver", "duplicate", "drop"):
+            return found
         first = step.words.split(" ")[0]
-        alike = [at for at, words in between if words.split(" ")[0] == first]
-        return alike[0] if len(alike) == 1 else None
+        alike = [
+            pending
+            for pending in self.state.pending
+            if (pending.src, pending.dst) == (step.a, step.b)
+            and self.memo.words(pending.number).split(" ")[0] == first
+        ]
+        return (step.kind, alike[0]) if len(alike) == 1 else None
 
-    def _not_under_way(self):
+    def outcome(self) -> Outcome:
+        """Return the present outcome; calls without a response are unknown."""
+        shown = StateOutcome(self.memo, self.state)
+        waiting = [
+            Operation(number, *call, start_s, None, "unknown", None)
+            for number, (call, start_s) in self.open.items()
+        ]
+        history = History(self.operations + waiting)
+        return Outcome(history, self.trace(), shown.nodes, shown.saved, self.now)
+
+
+class _TracedSuccessor(Successor):
+    """A successor of a state that records what happens in a replay."""
+
+    def __init__(self, run, *what):
+        super().__init__(*what)
+        self.run = run
+
+    def call(self, number):
+        attempts, results = self.clients[number]
+        call = self.memo.values[self.memo.call(number, attempts.ended, results)]
+        self.run.calls[attempts.request(number)] = call
+        self.run.open.setdefault(number, (call, self.run.now))
+        heard = bool(self.nodes[attempts.node])
+        self.run.asked(number, attempts.node, call, heard)
+        super().call(number)
+
+    def responds(self, node, request, outcome, result, why=None, to=None):
+        heard = super().responds(node, request, outcome, result, why, to)
+        call, value = self.run.calls[request], self.memo.values[result]
+        about = session_of(request)[0], call, value, why, heard
+        self.run.answered(node, *about)
+        return heard
+
+    def ended(self, number, outcome, result):
+        call, start_s = self.run.open.pop(number)
+        end_s = None if outcome == "unknown" else self.run.now
+        value = self.memo.values[result] if outcome == "ok" else None
+        about = *call, start_s, end_s, outcome, value
+        self.run.operations.append(Operation(number, *about))
+
+    def send(self, src, to, number):
+        run, passes = self.run, self.passes(src, to)
+        run.messages += 1
+        words = shorten(self.memo.words(number))
+        run.sent[run.messages] = len(run.events)
+        run.event(src, "send", to, run.messages, words if passes else lost(words))
+        if passes:
+            run.under_way[src, to, number].append(run.messages)
+        super().send(src, to, number)
+
+    def arrives(self, pending, again):
+        self._got(*pending[1:], again)
+        super().arrives(pending, again)
+
+    def to_itself(self, node, memory, number):
+        self._got(node, node, number, False)
+        return super().to_itself(node, memory, number)
+
+    def _got(self, src, dst, number, again):
+        run, waiting = self.run, self.run.under_way[src, dst, number]
+        message = waiting[0] if again else waiting.pop(0)
+        run.got.add(message)
+        run.event(dst, "recv", src, message, shorten(self.memo.words(number)))
+
+    def dropped(self, pending):
+        run, message = self.run, self.run.under_way[pending[1:]].pop(0)
+        if message not in run.got:
+            event = run.events[run.sent[message]]
+            event = event._replace(label=lost(event.label))
+            run.events[run.sent[message]] = event
+
+    def timer(self, node, timer):
+        self.run.mark(node, f"timer {shorten(self.memo.words(timer[1]))}")
+        super().timer(node, timer)
+
+    def note(self, node, words):
+        self.run.mark(node, str(words))
+
+    def crash(self, node, what="crashes"):
+        lost = {"power_losses": "unsynced", "disk_losses": "disk"}.get(what, "")
+        self.run.crashed(node, lost)
+        super().crash(node, what)
+
+    def restart(self, node):
+        self.run.mark(node, "restart", "fault")
+        super().restart(node)
+
+    def split(self, way):
+        self.run.lasting(0, f"partition {describe_sides(way)}", "fault")
+        super().split(way)
+
+    def heal(self):
+        self.run.over(0, f"partition {describe_sides(self.before.sides)}")
+        super().heal()
+
+    def cut(self, src, dst):
+        self.run.lasting(src, f"cut off from node {dst}")
+        super().cut(src, dst)
+
+    def mend(self, src, dst):
+        self.run.over(src, f"cut off from node {dst}")
+        super().mend(src, dst)
+
+    def clock(self, node, reading_s):
+        self.run.mark(node, f"clock reads {reading_s:.6g} s")
+        super().clock(node, reading_s)
+
+
+def why_not(transitions: Transitions, state: State, step: ScheduleStep) -> str:
+    """Return the reason why a step does not fit."""
+    kind, a, b, _ = step
+    memo = transitions.memo
+    if kind in ("deliver", "duplicate", "drop"):
         described = [
-            f"'{describe(message)}' from node {src} to node {dst}"
-            for src, dst, message, _ in self._pending
+            f"'{memo.words(number)}' from node {src} to node {dst}"
+            for _, src, dst, number in state.pending
         ]
         return f"under way is {', '.join(described) or 'nothing'}"
-
-    def _play_drop(self, step):
-        at = self._find(step)
-        if at is None:
-            return self._not_under_way()
-        self._drop([self._pending[at]])
-        return ""
-
-    def _drop(self, dropped):
-        """Drop messages under way, and mark them so where they were sent."""
-        numbers = {message[3] for message in dropped}
-        got = {e.step for e in self.events if e.kind == "recv" and e.step in numbers}
-        self._pending = [m for m in self._pending if not any(m is n for n in dropped)]
-        for at, event in enumerate(self.events):
-            if event.kind == "send" and event.step in numbers - got:
-                label = f"dropped: {event.label}"
-                self.events[at] = event._replace(label=label)
-
-    def _play_timer(self, step):
-        if not self._alive(step.a) or step.words not in self._timers[step.a]:
-            return f"node {step.a} has no such timer"
-        name = self._timers[step.a].pop(step.words)
-        self._note(step.a, "mark", f"timer {shorten(step.words)}")
-        host = self.hosts[step.a]
-        self._do(step.a, self._call(host, host.timer, name))
-        return ""
-
-    def _play_time_out(self, step):
-        if step.a >= len(self.sessions) or self.sessions[step.a].request is None:
-            return f"client {step.a} does not wait"
-        self._time_out(step.a)
-        return ""
-
-    def _alive(self, node):
-        return node < self.nodes and self.hosts[node] is not None
-
-    def _play_crash(self, step):
-        if not self._alive(step.a):
-            return f"node {step.a} is not alive"
-        self._timers[step.a].clear()
-        self._crash(step.a)
-        self._drop([m for m in self._pending if m[1] == step.a])
-        return ""
-
-    def _play_restart(self, step):
-        if step.a >= self.nodes or self._alive(step.a):
-            return f"node {step.a} is not dead"
-        self._restart(step.a)
-        return ""
-
-    def _play_split(self, step):
-        sides = [side.split() for side in step.words.split("|")]
-        side_of = {int(node): k for k, side in enumerate(sides) for node in side}
-        if set(side_of) != set(range(self.nodes)) or self._side_of is not None:
-            return "the network cannot be partitioned so now"
-        self._split(step.words)
-        self._side_of = side_of
-        self._drop([m for m in self._pending if side_of[m[0]] != side_of[m[1]]])
-        return ""
-
-    def _play_heal(self, step):
-        if self._side_of is None:
-            return "the network is whole"
-        at, _ = self._partitions[-1]
-        self._partitions[-1] = at, self.now
-        self._side_of = None
-        return ""
-
-    def _send(self, src, to, message):
-        self._messages += 1
-        sides = self._side_of
-        there = self.hosts[to] is not None or to == src
-        arrives = there and (sides is None or sides[src] == sides[to])
-        words = shorten(describe(message))
-        label = words if arrives else f"dropped: {words}"
-        self._event(src, "send", to, self._messages, label)
-        if to == src:
-            self._to_itself.append((message, self._messages, words))
-        elif arrives:
-            self._pending.append((src, to, message, self._messages))
-
-    def _do(self, node, effects):
-        super()._do(node, effects)
-        count = 0
-        while self._to_itself:
-            count += 1
-            if count > MOST_TO_ITSELF:
-                raise talks_to_itself(node, self.hosts[node].kind)
-            message, number, words = self._to_itself.pop(0)
-            self._event(node, "recv", node, number, words)
-            host = self.hosts[node]
-            super()._do(node, self._call(host, host.message, node, message))
-
-    def _set(self, node, name, after_s):
-        self._timers[node][describe(name)] = name
-
-    def _cancel(self, node, name):
-        self._timers[node].pop(describe(name), None)
-
-    def _free(self, number):
-        """Do nothing: a client waits until its next call comes in the schedule."""
+    if kind in ("call", "time_out") and a >= len(state.clients):
+        return f"there is no client {a}"
+    if kind == "call":
+        if state.clients[a][0].waits:
+            return f"client {a} still waits for its last answer"
+        if not (calls := [c for c in transitions.default(state) if c == ("call", a)]):
+            return f"client {a} has nothing more to ask"
+        asks = transitions.in_words(state, calls[0])
+        where = "" if asks.b == b else f" node {asks.b}:"
+        return f"client {a} asks{where} '{asks.words}' instead"
+    return {
+        "timer": f"node {a} has no such timer",
+        "synced": f"node {a} has no such sync under way",
+        "time_out": f"client {a} does not wait",
+        "restart": f"node {a} is not dead",
+        "split": "the network cannot be partitioned so now",
+        "heal": "the network is whole",
+        "cut": "there is no such link, or it is cut already",
+        "mend": "that link is not cut",
+        "clock": "there is no such clock",
+    }.get(kind, f"node {a} is not alive")

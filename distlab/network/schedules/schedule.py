@@ -23,11 +23,17 @@ _SENTENCES = {
     "duplicate": "node {b} gets a duplicate of '{words}' from node {a}",
     "drop": "'{words}' from node {a} to node {b} is dropped",
     "timer": "the timer '{words}' of node {a} runs out",
+    "synced": "node {a} has synced '{words}'",
     "time_out": "client {a} times out",
     "crash": "node {a} crashes",
+    "power_loss": "node {a} loses power",
+    "disk_loss": "node {a} crashes and loses its disk",
     "restart": "node {a} starts again",
     "split": "the network is partitioned into {words}",
     "heal": "the network is whole again",
+    "cut": "the link from node {a} to node {b} is cut",
+    "mend": "the link from node {a} to node {b} is whole again",
+    "clock": "the clock of node {a} reads {words}",
 }
 
 
@@ -46,10 +52,11 @@ class ScheduleStep(NamedTuple):
     """One event of a schedule.
 
     kind: "call", "deliver" (a message arrives), "duplicate" (it does, and will do so
-        again), "drop", "timer", "time_out" (of a client), "crash", "restart", "split"
-        or "heal".
+        again), "drop", "timer", "synced", "time_out" (of a client), "crash",
+        "power_loss", "disk_loss", "restart", "split", "heal", "cut", "mend" or "clock".
     a, b: the client and its node, or the sender and the receiver.
-    words: of the call, message or timer; the sides of a partition, such as "0 | 1 2".
+    words: of the call, message, timer or sync; the sides of a partition, such as
+        "0 | 1 2"; what a clock reads, in seconds.
     """
 
     kind: str

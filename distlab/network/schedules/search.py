@@ -3,11 +3,9 @@
 explore ─▶ shrink ─▶ replay on real nodes ─▶ `Counterexample`, or `NotFound`
 """
 
-import html
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
@@ -18,19 +16,17 @@ from distlab.network.client import (
     check_seconds,
 )
 from distlab.network.node_host import check_nodes
-from distlab.network.outcome import Outcome
+from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.exploration import Explorer
-from distlab.network.schedules.properties import Property, StateOutcome, nodes_of
-from distlab.network.schedules.replay import replay, verified_replay
+from distlab.network.schedules.properties import Property
 from distlab.network.schedules.schedule import EventSchedule
-from distlab.network.schedules.shrinking import playable, shortest, shrink
-from distlab.network.schedules.state import NodeMemo
-from distlab.network.schedules.transitions import FaultLimits, Transitions, all_splits
+from distlab.network.schedules.shrinking import shortest
+from distlab.network.schedules.transitions import FaultLimits, all_splits
 
-__all__ = ["Counterexample", "NotFound", "search"]
+__all__ = ["check_count", "search"]
 
 _MOST_NODES = 100
-_FAULTS = ("crashes", "drops", "duplicates", "splits")  # in the order of FaultLimits
+_FAULTS = FaultLimits._fields[:8]
 _SHORTEST_S = 2.0  # time limit of the search for a schedule below the shrunk one
 
 
@@ -67,53 +63,6 @@ class Explored(NamedTuple):
         return f"{described}: {reach}; {faults or 'no faults'} in each"
 
 
-@dataclass
-class Counterexample:
-    """A counterexample: a schedule that breaks the protocol.
-
-    why: what is wrong with its outcome. explored: the extent of the search until then.
-    outcome: of the schedule, replayed on real nodes.
-    """
-
-    schedule: EventSchedule
-    why: str
-    explored: Explored
-    outcome: Outcome
-    what: tuple
-    seed: int
-
-    def __bool__(self):
-        return True
-
-    def __repr__(self):
-        count = len(self.schedule)
-        steps = f"{count} step{'s' * (count != 1)}"
-        took = f"{self.explored.seconds:.2f} s"
-        return f"Found in {took}, in {steps}: {self.why}\n{self.schedule!r}"
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        steps = f"<pre>{html.escape(repr(self))}</pre>"
-        played = self.outcome._repr_mimebundle_()["text/html"]
-        return {"text/html": steps + played, "text/plain": repr(self)}
-
-    def replay(self) -> Outcome:
-        """Return the outcome of playing the schedule on new nodes; always the same."""
-        return replay(*self.what, self.schedule, seed=self.seed).outcome
-
-
-@dataclass
-class NotFound:
-    """The result of a search without a counterexample. explored: its extent."""
-
-    explored: Explored
-
-    def __bool__(self):
-        return False
-
-    def __repr__(self):
-        return f"Nothing was found. Explored: {self.explored}."
-
-
 def search(
     make: Callable,
     nodes: int,
@@ -121,10 +70,16 @@ def search(
     check: Callable | None = None,
     *,
     invariant: Callable | None = None,
+    monitors: Iterable = (),
+    start: EventSchedule | Iterable[str] = (),
     crashes: int = 0,
+    power_losses: int = 0,
+    disk_losses: int = 0,
     drops: int = 0,
     duplicates: int = 0,
     splits: int | Sequence = 0,
+    cuts: int = 0,
+    clock_jumps: int = 0,
     timers: int = 8,
     steps: int = 80,
     settled: bool = False,
@@ -136,12 +91,17 @@ def search(
     There is no time in a schedule: any message under way may be next, any client may
     make its next call, any timer may run out. The nodes are made by make(me, peers).
 
+    start: a schedule, or its sentences, from the end of which it explores; the limits
+        below are for what follows.
     check: called with the outcome of a schedule; it returns a verdict with `violated`,
         or True or False, or asserts. invariant: the same, called with the list of the
-        nodes' objects after every step, None for a dead one.
-    crashes, drops, duplicates, splits: how often these may happen in one schedule.
-        splits may also list the ways in which the network may split, once in all:
-        [([0], [1, 2])].
+        nodes' objects after every step, None for a dead one. monitors: subclasses of
+        `Monitor`, which remember.
+    crashes to clock_jumps: how often these may happen in one schedule. A power loss is
+        a crash that loses what no `Sync` covers, a disk loss one that loses all that
+        was saved; a cut is of one direction of a link; a clock jumps by an hour. Else
+        clocks stand still. splits may also list the ways in which the network may
+        split, once in all: [([0], [1, 2])].
     timers: how often timers may run out. steps: how long a schedule may be.
     settled: whether `check` judges only outcomes in which no message is under way, no
         node dead and the network whole, as is right for what must be true in the end.
@@ -154,20 +114,25 @@ def search(
     clients = check_clients(clients, nodes)
     check_repeatable(clients)
     check_seconds("within_s", within_s)
-    wanted = Property(check, invariant)
+    wanted = Property(check, invariant, monitors)
     ways, splits = _splits(splits, nodes)
-    limits = FaultLimits(crashes, drops, duplicates, splits, ways, timers, steps)
-    _check_counts(crashes, drops, duplicates, splits, timers, steps)
-    search = _ScheduleSearch(make, nodes, clients, wanted, limits, seed, settled)
-    return search.run(within_s)
+    counts = crashes, power_losses, disk_losses, drops, duplicates, splits, cuts
+    limits = FaultLimits(*counts, clock_jumps, timers, steps, ways)
+    for name, count in limits._asdict().items():
+        if name != "ways":
+            check_count(name, count)
+    one = _ScheduleSearch((make, nodes, clients), wanted, limits, seed, settled)
+    return one.run(EventSchedule(start), within_s)
 
 
-def _check_counts(*counts):
-    names = (*_FAULTS, "timers", "steps")
-    for name, count in zip(names, counts, strict=True):
-        whole = isinstance(count, int) and not isinstance(count, bool)
-        if not whole or count < 0:
-            raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
+def check_count(name: str, count: Any) -> None:
+    """Check that `count` is a number from 0 on.
+
+    Raises: InvalidArgument.
+    """
+    whole = isinstance(count, int) and not isinstance(count, bool)
+    if not whole or count < 0:
+        raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
 
 
 def _splits(splits, nodes):
@@ -190,22 +155,14 @@ def _splits(splits, nodes):
     return tuple(ways), min(1, len(ways))
 
 
-class _ScheduleSearch:
+class _ScheduleSearch(Finder):
     """One search: explore, shrink, and replay the counterexample on real nodes."""
 
-    def __init__(self, make, nodes, clients, wanted, limits, seed, settled):
-        self.what = (make, nodes, clients)
-        self.wanted, self.limits = wanted, limits
-        self.seed, self.settled = seed, settled
-        self.memo = NodeMemo(make, nodes, clients, seed)
-        self.transitions = Transitions(self.memo, limits)
-        self._of_past, self._of_nodes = {}, {}
-
-    def run(self, within_s):
-        """Return a Counterexample or a NotFound."""
+    def run(self, start: EventSchedule, within_s: float) -> Counterexample | NotFound:
+        """Return what is found from the end of the schedule `start` on."""
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
-            self.first = self.transitions.first()
+            self.begin(start)
             tell = self._teller(progress, begun, within_s)
             until = begun + within_s
             explorer = Explorer(self.transitions, self.wrong, until, tell)
@@ -218,12 +175,13 @@ class _ScheduleSearch:
                 len(explorer.seen),
                 explorer.deviations,
                 explorer.complete,
-                self.limits,
+                self.transitions.limits,
                 time.monotonic() - begun,
             )
             if path is None:
                 return NotFound(explored)
-            return self._found(self._in_words(path), explored, until)
+            steps = self._shortest(self.shrunk(self._in_words(path)), until)
+            return self.found(steps, explored)
 
     def _teller(self, progress, begun, within_s):
         def tell(explorer):
@@ -234,31 +192,6 @@ class _ScheduleSearch:
 
         return lambda explorer: progress.show(lambda: tell(explorer))
 
-    def wrong(self, state, end=True):
-        """Return the failure or violation in a state, in words; "" if none."""
-        wanted = self.wanted
-        if state.failed:
-            return str(self.transitions.failure(state))
-        if wanted.invariant:
-            if state.nodes not in self._of_nodes:
-                nodes = nodes_of(self.memo, state)
-                self._of_nodes[state.nodes] = wanted.of_nodes(nodes)
-            if self._of_nodes[state.nodes]:
-                return self._of_nodes[state.nodes]
-        if wanted.check and end and (not self.settled or _is_settled(state)):
-            return self._checked(state)
-        return ""
-
-    def _checked(self, state):
-        """Return the check's objection, or ""; reuse it for states of equal history."""
-        if state.past in self._of_past:
-            return self._of_past[state.past]
-        outcome = StateOutcome(self.memo, state)
-        why = self.wanted.of_outcome(outcome)
-        if not outcome.looked:
-            self._of_past[state.past] = why
-        return why
-
     def _in_words(self, path):
         state, steps = self.first, []
         for step in path:
@@ -267,34 +200,20 @@ class _ScheduleSearch:
             state = self.transitions.take(state, found)
         return steps
 
-    def _still_wrong(self, steps):
-        taken, state = playable(self.transitions, self.first, steps)
-        return taken if self.wrong(state) else None
-
-    def _found(self, steps, explored, until):
-        """Shrink the schedule, replay it on real nodes; return the Counterexample."""
-        steps = shrink(steps, self._still_wrong)
+    def _shortest(self, steps, until):
+        """Return the shortest steps that are found in time, at most these."""
         until = min(until, time.monotonic() + _SHORTEST_S)
-        fewer = shortest(self.transitions, self.first, self.wrong, len(steps), until)
-        steps = shrink(fewer, self._still_wrong) if fewer else steps
-        taken, state = playable(self.transitions, self.first, steps)
-        why, schedule = self.wrong(state), EventSchedule(taken)
-        outcome = verified_replay(*self.what, schedule, self.seed, self.memo, state)
-        return Counterexample(schedule, why, explored, outcome, self.what, self.seed)
+        most = len(steps)
+        fewer = shortest(self.transitions, self.first, self.wrong, most, until)
+        return self.shrunk(fewer) if fewer else steps
 
     def _verify_the_default_order(self):
         """Replay the default order on real nodes, and check that they do the same."""
         state, steps = self.first, []
-        while len(steps) < self.limits.steps and not state.failed:
+        while len(steps) < self.transitions.limits.steps and not state.failed:
             default = self.transitions.default(state)
             if not default:
                 break
             steps.append(self.transitions.in_words(state, default[0]))
             state = self.transitions.take(state, default[0])
-        schedule = EventSchedule(steps)
-        verified_replay(*self.what, schedule, self.seed, self.memo, state)
-
-
-def _is_settled(state):
-    whole = state.sides is None and all(state.nodes)
-    return whole and not state.pending
+        self.verified(steps, state)

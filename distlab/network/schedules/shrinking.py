@@ -20,6 +20,18 @@ from distlab.network.schedules.transitions import Transitions
 __all__ = ["playable", "shortest", "shrink"]
 
 _MOST_STATES = 300_000
+_SHRUNK_FIRST = (  # all steps of one kind at once, before others one by one
+    "clock",
+    "drop",
+    "duplicate",
+    "split",
+    "cut",
+    "disk_loss",
+    "power_loss",
+    "crash",
+    "time_out",
+    "timer",
+)
 
 
 def playable(
@@ -32,7 +44,7 @@ def playable(
         if found is not None:
             state = transitions.take(state, found)
             taken.append(step)
-        if state.failed:
+        if state.failed or state.broken:
             break
     return taken, state
 
@@ -42,6 +54,10 @@ def shrink(steps: list[ScheduleStep], still: Callable) -> list[ScheduleStep]:
 
     still: returns the playable steps of a candidate if they still fail, else None.
     """
+    for kind in _SHRUNK_FIRST:
+        fewer = [step for step in steps if step.kind != kind]
+        if len(fewer) < len(steps):
+            steps = still(fewer) or steps
     chunks = 2
     while len(steps) > 1:
         size = -(-len(steps) // chunks)

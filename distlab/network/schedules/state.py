@@ -8,18 +8,41 @@ number. A node's behaviour depends only on its memory and its input, so each rea
 is computed once, too, and looked up from then on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.client import CallSequence
 from distlab.network.copies import NotPlain, SplitMix64, freeze, thaw
 from distlab.network.describe import describe
-from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
+from distlab.network.disk import check_list
+from distlab.network.node import (
+    Append,
+    CancelTimer,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+    Sync,
+    Truncate,
+)
 from distlab.network.node_host import NodeHost, make_node
+from distlab.network.schedules.monitors import Monitor, violation
 from distlab.network.watchdog import Watchdog
 
 __all__ = ["NodeMemo", "Pending", "State"]
+
+_HOSTS_KEPT = 4096
+_VALUES = {  # the field of an effect that is a value of any kind
+    Send: "message",
+    Reply: "result",
+    Save: "value",
+    Append: "item",
+    SetTimer: "name",
+    CancelTimer: "name",
+    Sync: "token",
+}
 
 
 class Pending(NamedTuple):
@@ -38,12 +61,15 @@ class State(NamedTuple):
     """One state. Each "number" below refers to a value in `NodeMemo.values`.
 
     nodes: number of each node's memory, 0 while it is dead. restarts: how often each
-    has started again. disks: (name, number of value) of each saved value.
-    timers: of each node, (round, number of name), in order.
+    has started again. disks: of each node (files, earlier): its files, (name, number),
+    and what they were before each write that no sync covers, if that can matter.
+    timers: of each node, (round, number of name), in order. syncs: of each node, oldest
+    first, (number of token, how many writes it covers). clocks: their readings.
     pending: messages under way, in the default order.
-    clients: (index of its call, whether it waits for it, numbers of results).
-    sides: the side of each node, if the network is partitioned.
-    crashes, drops, duplicates, splits, fired: how often that has happened.
+    clients: (`Attempts`, numbers of results). sides: the side of each node, if the
+    network is partitioned. severed: links that are cut, (src, dst).
+    ghosts: number of each monitor's memory. broken: number of what one finds wrong.
+    crashes to clock_jumps, fired: how often that has happened.
     past: the clients' calls (0, client) and responses (1, client, outcome, number), in
         order. Calls with no response between them are sorted, as none is the first.
     failed: the number of a NodeFailed, if a node has failed.
@@ -53,16 +79,25 @@ class State(NamedTuple):
     restarts: tuple
     disks: tuple
     timers: tuple
-    pending: tuple
+    syncs: tuple
+    clocks: tuple
     clients: tuple
+    ghosts: tuple
+    pending: tuple = ()
     sides: tuple | None = None
+    severed: tuple = ()
     crashes: int = 0
+    power_losses: int = 0
+    disk_losses: int = 0
     drops: int = 0
     duplicates: int = 0
     splits: int = 0
+    cuts: int = 0
+    clock_jumps: int = 0
     fired: int = 0
     past: tuple = ()
     failed: int = 0
+    broken: int = 0
 
 
 class _ValueTable:
@@ -94,87 +129,135 @@ class NodeMemo:
     values: the table that states refer to. failures: NodeFailed by their numbers.
     """
 
-    def __init__(self, make: Callable, nodes: int, clients: list, seed: Any):
+    def __init__(
+        self,
+        make: Callable,
+        nodes: int,
+        clients: list,
+        seed: Any,
+        monitors: Iterable[Monitor] = (),
+    ):
         self.make, self.nodes, self.clients, self.seed = make, nodes, clients, seed
         self.values = _ValueTable()
         self.watchdog = Watchdog()
         self.failures = [None]
         self._done, self._asked, self._words = {}, {}, {}
+        self.ghosts = tuple(
+            self._number(monitor, type(monitor).__name__, monitor)
+            for monitor in monitors
+        )
+        self.host = lru_cache(_HOSTS_KEPT)(self.values.__getitem__)  # only to look at
 
-    def start(self, node: int, restarts: int, disk: tuple) -> tuple:
+    def start(self, node: int, restarts: int, files: tuple, clock_s: float) -> tuple:
         """Return (memory, effects, failure), as `do` does, of a start from a disk."""
-        key = (node, restarts, disk)
+        key = (node, restarts, files, clock_s)
         if key not in self._done:
-            saved = {name: self.values[number] for name, number in disk}
-            self._done[key] = self._started(node, restarts, saved)
+            self._done[key] = self._started(*key)
         return self._done[key]
 
-    def _started(self, node, restarts, saved):
+    def _started(self, node, restarts, files, clock_s):
+        saved = {name: self.values[number] for name, number in files}
         seed = f"{self.seed} {restarts}"
         try:
             new = self.watchdog.call(make_node, self.make, node, self.nodes)
             how = {"seed": seed, "restarted": restarts > 0, "generator": SplitMix64}
             host = NodeHost(new, node, self.nodes, **how)
-            return self._coded(host, self.watchdog.call(host.start, saved))
+            if clock_s:
+                host.clock(clock_s)
+            return self._react(host, "start", saved)
         except NodeFailed as error:
-            return self._failed(error)
+            return self.fails(error)
 
     def do(self, memory: int, method: str, *args: Any) -> tuple:
         """Return (memory, effects, 0) after a call of a node's method.
 
         memory: its number. args: whole numbers as they are, then the number of a value.
-        An effect is a tuple that begins with its class. For a node that fails, the last
-        item is the number of its failure.
+        Effects have such numbers as their values. For a node that fails, the last item
+        is the number of its failure.
         """
         key = (memory, method, *args)
         done = self._done.get(key)
         if done is None:
-            host = self.values[memory]
             *plain, last = args
             try:
-                args = *plain, self.values[last]
-                effects = self.watchdog.call(getattr(host, method), *args)
-                done = self._coded(host, effects)
+                host = self.awake(memory)
+                done = self._react(host, method, *plain, self.values[last])
             except NodeFailed as error:
-                done = self._failed(error)
+                done = self.fails(error)
             self._done[key] = done
         return done
 
-    def _failed(self, error):
+    def awake(self, memory: int) -> NodeHost:
+        """Return the host of a node with this memory, to be called."""
+        return self.values[memory]
+
+    def fails(self, error: NodeFailed) -> tuple:
+        """Return what `do` does for a node that fails."""
         self.watchdog.inside = False
         self.failures.append(error)
         return 0, (), len(self.failures) - 1
 
-    def _coded(self, host, effects):
-        number, coded = self.values.number, []
-        for effect in effects:
-            kind = type(effect)
-            if kind is Send:
-                coded.append((Send, effect.to, number(freeze(effect.message))))
-            elif kind is Reply:
-                result = number(freeze(effect.result))
-                coded.append((Reply, effect.request, "ok", result))
-            elif kind is Refuse:
-                coded.append((Reply, effect.request, "failed", number(None)))
-            elif kind is Save:
-                coded.append((Save, effect.name, number(freeze(effect.value))))
-            elif kind is SetTimer or kind is CancelTimer:
-                coded.append((kind, number(freeze(effect.name))))
-            else:
-                assert kind is Note
-        return number(self._memory(host)), tuple(coded), 0
+    def _react(self, host, method, *args):
+        coded = tuple(map(self._coded, self.called(host, method, args)))
+        return self.remember(host), coded, 0
 
-    def _memory(self, host):
+    def called(self, host: NodeHost, method: str, args: tuple) -> list:
+        """Call a node's method, watched; return its effects."""
+        return self.watchdog.call(getattr(host, method), *args)
+
+    def _coded(self, effect):
+        """Return an effect with the number of its value."""
+        field = _VALUES.get(type(effect))
+        if field is None:
+            return effect
+        number = self.values.number(freeze(getattr(effect, field)))
+        return effect._replace(**{field: number})
+
+    def remember(self, host: NodeHost) -> int:
+        """Return the number of a node's memory."""
+        return self._number(host, f"node {host.me} ({host.kind})", host.node)
+
+    def _number(self, value, owner, parts):
         try:
-            return freeze(host)
+            return self.values.number(freeze(value))
         except NotPlain as error:
-            names = [n for n, value in vars(host.node).items() if not _freezes(value)]
-            what = f"node {host.me} ({host.kind}) holds {error}, in {', '.join(names)}"
+            names = [n for n, part in vars(parts).items() if not _freezes(part)]
             raise InvalidArgument(
-                f"{what}, which cannot be copied. A search goes back to what a node "
-                "was before; let it remember plain data: numbers, strings, lists and "
-                "dicts."
+                f"{owner} holds {error}, in {', '.join(names)}, which cannot be "
+                "copied. A search goes back to what it was before; let it remember "
+                "plain data: numbers, strings, lists and dicts."
             ) from None
+
+    def written(self, number: int, effect: Append | Truncate) -> int:
+        """Return the number of a list after a write; 0 is one that is not there yet."""
+        key = number, type(effect), effect[1]
+        if key not in self._done:
+            kept = self.values[number] if number else []
+            check_list(kept, effect)
+            if type(effect) is Append:
+                kept.append(self.values[effect.item])
+            else:
+                del kept[effect.length :]
+            self._done[key] = self.values.number(freeze(kept))
+        return self._done[key]
+
+    def observe(self, ghosts: tuple, nodes: tuple, node: int) -> tuple:
+        """Return (monitors' memories, number of what one finds wrong, 0 if none does).
+
+        nodes: their memories. node: the one that has acted.
+        """
+        key = ghosts, nodes, node
+        if key not in self._done:
+            objects = [self.host(memory).node if memory else None for memory in nodes]
+            after, why = [], ""
+            for number in ghosts:
+                monitor = self.values[number]
+                name = type(monitor).__name__
+                why = why or violation(monitor.observe, objects, node, name=name)
+                after.append(self._number(monitor, name, monitor))
+            broken = self.values.number(why) if why else 0
+            self._done[key] = tuple(after), broken
+        return self._done[key]
 
     def call(self, client: int, index: int, results: tuple) -> int:
         """Return the number of a client's next call, 0 after the last.
