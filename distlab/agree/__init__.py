@@ -1,5 +1,6 @@
 """Replicated stores that faults can break, and checkers of their histories."""
 
+from distlab.agree import pbs
 from distlab.agree.checkers.causal import check_causal
 from distlab.agree.checkers.converged import check_converged
 from distlab.agree.checkers.history_verdict import HistoryVerdict
@@ -60,6 +61,7 @@ __all__ = [
     "check_writes_follow_reads",
     "final_reads",
     "measure",
+    "pbs",
     "staleness",
     "survey",
     "workload",
