@@ -13,11 +13,13 @@ Source: Ongaro and Ousterhout (2014), figure 3.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from distlab.agree.checkers.history_verdict import HistoryVerdict
 from distlab.agree.checkers.linearizable import check_linearizable
 from distlab.agree.raft.election import LEADER
 from distlab.agree.sequential_specifications import KeyValue
+from distlab.errors import HistoryError
 from distlab.history import History
 from distlab.network import Monitor, Node, Outcome
 
@@ -205,7 +207,13 @@ def raft_monitors(view: Callable[[Node], RaftView] = raft_view) -> list[RaftMoni
     return [kind(view) for kind in kinds]
 
 
-def clients_linearizable(outcome: Outcome) -> Any:
-    """Return the verdict on what clients of a `RaftStore` have seen of its keys."""
+def clients_linearizable(outcome: Outcome) -> HistoryVerdict:
+    """Return the verdict on what clients of a `RaftStore` have seen of its keys.
+
+    Raises: AssertionError if a client got a result that its call cannot have.
+    """
     calls = [op for op in outcome.history if op.op in KeyValue.operations]
-    return check_linearizable(History(calls), KeyValue())
+    try:
+        return check_linearizable(History(calls), KeyValue())
+    except HistoryError as error:
+        raise AssertionError(str(error)) from None

@@ -157,13 +157,14 @@ class Raft(LeaderElection):
         yield from self.when_durable()
 
     def replicate(self) -> Iterator[Effect]:
-        """Begin a round: send each peer what it lacks, or a heartbeat.
+        """Send each peer what it lacks, or a heartbeat; begin a round if one is needed.
 
         A peer that has not replied yet gets no message: what comes meanwhile shares the
         next one.
         """
-        self.round += 1
         yield SetTimer("heartbeat", self.heartbeat_s)
+        if self.lease or self.reads:
+            self.round += 1
         if self.lease:
             confirmed = self.confirmed()
             self.sent_s = {r: s for r, s in self.sent_s.items() if r >= confirmed}
