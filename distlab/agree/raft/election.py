@@ -53,6 +53,7 @@ class LeaderElection(Node):
 
     members: the nodes that vote at first; all by default. timeout_s: the shortest and
         the longest election time-out. heartbeat_s: between heartbeats of a leader.
+    pre_vote: whether a node asks if it would be elected, before it begins a term.
     lease: whether a leader may serve reads without a message, since a majority has
         promised to elect no other one meanwhile.
 
@@ -80,6 +81,7 @@ class LeaderElection(Node):
         members: Iterable[int] | None = None,
         timeout_s: tuple[float, float] = (0.15, 0.3),
         heartbeat_s: float = 0.05,
+        pre_vote: bool = True,
         lease: bool = False,
     ):
         super().__init__(me, peers)
@@ -94,7 +96,8 @@ class LeaderElection(Node):
                 f"heartbeat_s={heartbeat_s!r} and timeout_s={timeout_s!r}: a heartbeat "
                 "comes before the shortest time-out, and that before the longest."
             )
-        self.timeout_s, self.heartbeat_s, self.lease = timeout_s, heartbeat_s, lease
+        self.timeout_s, self.heartbeat_s = timeout_s, heartbeat_s
+        self.pre_vote, self.lease = pre_vote, lease
         # After a crash it may have made a promise to a leader that has a lease.
         self.role, self.leader, self.heard = FOLLOWER, None, lease
         self.votes, self.unrouted = set(), {}
@@ -125,7 +128,7 @@ class LeaderElection(Node):
         if name == "heard":
             self.heard = self.role == LEADER
         else:
-            yield from self.pre_vote()
+            yield from self.campaign()
 
     def on_client(self, request: int, call: Call) -> Iterator[Effect]:
         """Send a client to the leader, once it is known."""
@@ -185,14 +188,18 @@ class LeaderElection(Node):
 
     # elections
 
-    def pre_vote(self) -> Iterator[Effect]:
-        """Ask if one would be elected, before a new term begins (section 9.6)."""
+    def campaign(self) -> Iterator[Effect]:
+        """Stand for election, if one would be elected (pre-vote, section 9.6)."""
         yield from self.reset_timer()
-        if self.me in self.members:
-            self.role, self.leader, self.votes = PRE_CANDIDATE, None, {self.me}
-            for peer in self.others():
-                yield Send(peer, self.vote_request(pre=True))
-            yield from self.count_votes()
+        if self.me not in self.members:
+            return
+        if not self.pre_vote:
+            yield from self.stand()
+            return
+        self.role, self.leader, self.votes = PRE_CANDIDATE, None, {self.me}
+        for peer in self.others():
+            yield Send(peer, self.vote_request(pre=True))
+        yield from self.count_votes()
 
     def stand(self, transfer: bool = False) -> Iterator[Effect]:
         """Begin a term, vote for oneself, and ask all others."""
