@@ -3,7 +3,7 @@
     node            a protocol: methods that take events and return effects
     node_host       calls a node's methods, and checks what they return
     virtual_clock   `simulate`: nodes and clients in this process
-    schedules/      `search` and `fuzz` for what breaks it, and `replay`
+    schedules/      `search`, `fuzz`: what breaks it; `replay`, `step_through`
     cluster/        the same nodes as real processes behind a switch: `run`, `Cluster`
 
     Client ──▶ node ──▶ switch ──▶ node      delayed, dropped, duplicated, reordered
@@ -35,6 +35,7 @@ from distlab.network.schedules.monitors import Monitor
 from distlab.network.schedules.replay import replay
 from distlab.network.schedules.schedule import EventSchedule
 from distlab.network.schedules.search import search
+from distlab.network.schedules.stepping import step_through
 from distlab.network.virtual_clock import simulate
 
 __all__ = [
@@ -62,4 +63,5 @@ __all__ = [
     "search",
     "session_of",
     "simulate",
+    "step_through",
 ]

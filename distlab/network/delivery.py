@@ -16,7 +16,7 @@ from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Cut, NodeFault, Pause, Split
 from distlab.network.client import check_seconds
 
-__all__ = ["Delivery", "SimulatedNetwork", "check_delivery"]
+__all__ = ["Delivery", "SimulatedNetwork", "check_delivery", "check_range"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def check_delivery(delivery: Delivery) -> None:
             f"delivery is {delivery!r}. For example: Delivery(delay_s=(0.01, 0.02))"
         )
     if not hasattr(delivery.delay_s, "draw"):
-        _check_range(delivery)
+        or_a = ", or a distribution of distlab.network.delays"
+        check_range(f"{delivery}: delay_s", delivery.delay_s, or_a)
     for name in ("loss", "duplicate"):
         share = getattr(delivery, name)
         real = isinstance(share, int | float) and not isinstance(share, bool)
@@ -54,18 +55,22 @@ def check_delivery(delivery: Delivery) -> None:
             raise InvalidArgument(f"{delivery}: {name} is a share, from 0 to 1.")
 
 
-def _check_range(delivery):
+def check_range(what: str, value: Any, more: str = "") -> None:
+    """Check that `value` is two times, the shortest and the longest.
+
+    Raises: InvalidArgument.
+    """
     try:
-        shortest, longest = delivery.delay_s
+        shortest, longest = value
     except (TypeError, ValueError):
         raise InvalidArgument(
-            f"{delivery}: delay_s is the shortest and the longest time, (0.001, "
-            "0.003), or a distribution of distlab.network.delays."
+            f"{what} is the shortest and the longest time, such as (0.001, 0.003)"
+            f"{more}; it came as {value!r}."
         ) from None
-    check_seconds("the shortest delay", shortest)
-    check_seconds("the longest delay", longest)
+    check_seconds(f"the shortest time of {what}", shortest)
+    check_seconds(f"the longest time of {what}", longest)
     if shortest > longest:
-        raise InvalidArgument(f"{delivery}: the shortest delay is above the longest.")
+        raise InvalidArgument(f"{what}: the shortest time is above the longest.")
 
 
 class SimulatedNetwork:

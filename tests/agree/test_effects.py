@@ -7,6 +7,7 @@ import pytest
 
 from distlab import Call, InvalidArgument, NodeFailed
 from distlab.network import (
+    Append,
     CancelTimer,
     Client,
     Node,
@@ -15,6 +16,8 @@ from distlab.network import (
     Save,
     Send,
     SetTimer,
+    Sync,
+    Truncate,
     simulate,
     watchdog,
 )
@@ -62,6 +65,11 @@ def story_of(make):
         (lambda node, r: [Reply(r, open)], "answered <built-in"),
         (lambda node, r: [Save("x", node)], "saved <"),
         (lambda node, r: [Save(3, 1)], "under the name 3"),
+        (lambda node, r: [Append(3, 1)], "under the name 3"),
+        (lambda node, r: [Append("x", node)], "saved <"),
+        (lambda node, r: [Truncate("x", -1)], "cut 'x' to -1 items"),
+        (lambda node, r: [Sync([])], "named a sync []"),
+        (lambda node, r: [Refuse(r, to=9)], "sent a client on to node 9"),
         (lambda node, r: [SetTimer("t", -1)], "set the timer 't' to -1"),
         (lambda node, r: [SetTimer("t", "soon")], "set the timer 't' to 'soon'"),
         (lambda node, r: [SetTimer("t", float("nan"))], "set the timer 't' to nan"),
@@ -251,3 +259,9 @@ def test_the_same_seed_gives_a_node_the_same_chance():
     ]
     assert draws[0] == draws[1] != draws[2]
     assert draws[0] == random.Random("1 1").random()
+
+
+def test_an_item_is_added_only_to_a_list():
+    wrong = node_that(lambda node, r: [Save("x", 1), Append("x", 2)])
+    with pytest.raises(InvalidArgument, match="saved as 'x' is 1, and no list"):
+        simulate(wrong, 3, ONE)

@@ -29,13 +29,17 @@ from protocols import (
 from distlab import Call, InvalidArgument, NotDeterministic
 from distlab.agree import Quorum, Register, check_linearizable
 from distlab.network import (
+    Append,
     Client,
     EventSchedule,
     Node,
+    Refuse,
     Reply,
     Send,
+    Sync,
     replay,
     search,
+    step_through,
 )
 
 READ = Call("read", "x")
@@ -360,6 +364,121 @@ def test_what_cannot_be_copied_is_named():
 
     with pytest.raises(InvalidArgument, match="holds a generator, in numbers"):
         search(Holds, 2, WRITERS, lambda outcome: True)
+
+
+def test_a_search_goes_on_from_a_schedule():
+    start = ["client 0 asks node 0: write x 1", "node 1 gets 'ask 1 None' from node 0"]
+    found = search(ReadsOne, 3, READERS, nothing_stale, start=start)
+    assert found.schedule.to_json()[:2] == start
+    assert replay(ReadsOne, 3, READERS, found.schedule, nothing_stale).violated
+    twice = "start does not fit: 'client 0 asks .*', but client 0 still waits"
+    with pytest.raises(InvalidArgument, match=twice):
+        search(ReadsOne, 3, READERS, nothing_stale, start=[start[0]] * 2)
+
+
+class Wal(Node):
+    """Appends what it is given, and answers before (or after) it is durable."""
+
+    def __init__(self, me, peers, early=False):
+        super().__init__(me, peers)
+        self.early = early
+
+    def on_start(self, saved):
+        self.items = saved.get("items", [])
+
+    def on_client(self, request, call):
+        self.items.append(call.value)
+        reply = [Reply(request)] if self.early else []
+        return [Append("items", call.value), Sync(request), *reply]
+
+    def on_synced(self, request):
+        return None if self.early else [Reply(request)]
+
+
+@pytest.mark.parametrize("fault", ["crashes", "power_losses", "disk_losses"])
+@pytest.mark.parametrize("early", [False, True])
+def test_disks_lose_in_a_search_what_no_sync_covers(fault, early):
+    clients = [Client(0, [Call("add", None, 1), Call("add", None, 2)])]
+
+    def kept(outcome):
+        done = [op.value for op in outcome.history if op.outcome == "ok"]
+        return all(node is None or {*done} <= {*node.items} for node in outcome.nodes)
+
+    make = partial(Wal, early=early)
+    found = search(make, 1, clients, kept, **{fault: 1}, within_s=60)
+    assert bool(found) == (fault == "disk_losses" or (early and fault[0] == "p"))
+    assert found or found.explored.complete
+
+
+def test_a_link_is_cut_one_way_and_clocks_jump_only_as_steps():
+    class Asks(Node):
+        def on_start(self, saved):
+            self.due_s, self.heard = 1.0, False
+
+        def on_client(self, request, call):
+            late = self.clock_s >= self.due_s
+            return [Send(1, "ping"), Reply(request, "late" if late else "soon")]
+
+        def on_message(self, sender, message):
+            self.heard = True
+            return [Send(0, "pong")] if self.me else None
+
+    clients = [Client(0, [Call("ask")])]
+
+    def half(outcome):
+        return not (outcome.nodes[1].heard and not outcome.nodes[0].heard)
+
+    def soon(outcome):
+        return all(op.result != "late" for op in outcome.history)
+
+    how = {"settled": True, "within_s": 60}
+    assert not search(Asks, 2, clients, half, **how)
+    cut = search(Asks, 2, clients, half, cuts=1, **how)
+    assert "the link from node 1 to node 0 is cut" in cut.schedule.to_json()
+    assert not search(Asks, 2, clients, soon, **how)
+    late = search(Asks, 2, clients, soon, clock_jumps=1)
+    clock, _ = late.schedule.to_json()
+    assert clock == "the clock of node 0 reads 3600.0"
+
+
+def test_clients_retry_in_a_search_with_the_same_request():
+    class Once(Node):
+        def on_start(self, saved):
+            self.seen = []
+
+        def on_client(self, request, call):
+            if self.me == 0:
+                return [Refuse(request, to=1)]
+            self.seen.append(request)
+            return [Reply(request)]
+
+    def never_asked(nodes):
+        return not nodes[1].seen
+
+    clients = [Client(0, [Call("go")], retries=1)]
+    found = search(Once, 2, clients, invariant=never_asked)
+    asks = ["client 0 asks node 0: go", "client 0 asks node 1: go"]
+    assert found.schedule.to_json() == asks
+    (operation,) = found.outcome.history
+    assert (operation.start, operation.end, operation.outcome) == (0.0, 1.0, "ok")
+    assert not search(Once, 2, [Client(0, [Call("go")])], invariant=never_asked)
+    with pytest.raises(InvalidArgument, match="client 0's retries"):
+        search(Once, 2, [Client(0, [], retries=-1)], invariant=never_asked)
+
+
+def test_the_next_step_is_picked_by_hand_and_taken_back(found):
+    run = step_through(ReadsOne, 3, READERS, nothing_stale)
+    first = run.take(1).schedule
+    assert first.to_json() == ["client 0 asks node 0: write x 1"]
+    assert str(run.steps[0]) == "node 1 gets 'ask 1 None' from node 0"
+    run.take("node 2 crashes").back()
+    assert run.schedule == first and run.nodes[2] is not None and not run.why
+    for step in found["stale read"].schedule.to_json()[1:]:
+        run.take(step)
+    assert run.why == "nothing_stale returned False" and run.why in repr(run)
+    assert nothing_stale(run.outcome()) is False
+    with pytest.raises(InvalidArgument, match="'node 9 crashes' cannot be next"):
+        run.take("node 9 crashes")
 
 
 @pytest.mark.parametrize(

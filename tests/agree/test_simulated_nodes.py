@@ -1,6 +1,7 @@
 """Nodes on a virtual clock: the same every time, and each fault does what it says."""
 
 import random
+import sys
 from collections import Counter
 
 import pytest
@@ -14,7 +15,9 @@ from distlab import (
     NotDeterministic,
     Split,
 )
+from distlab.faults import ClockDrift, ClockJump, Cut, Pause
 from distlab.network import (
+    Append,
     CancelTimer,
     Client,
     Delivery,
@@ -25,6 +28,9 @@ from distlab.network import (
     Save,
     Send,
     SetTimer,
+    Sync,
+    Truncate,
+    session_of,
     simulate,
 )
 
@@ -191,6 +197,135 @@ def test_messages_to_a_dead_node_are_lost_also_those_under_way():
         arrived = send.start + 0.01 <= 0.1
         assert (send.step in got) == (through and arrived)
         assert send.label == ("chat" if through else "dropped: chat")
+
+
+class Journal(Node):
+    """Appends, cuts and syncs as its calls say; what it finds at a start it notes."""
+
+    def on_start(self, saved):
+        self.found = saved.get("log", [])
+        return [Note(f"found {self.found}")] if saved else None
+
+    def on_client(self, request, call):
+        effect = {"add": Append, "cut": Truncate, "sync": Sync}[call.op]
+        given = [effect("log", call.value)] if call.op != "sync" else [Sync(request)]
+        return [*given, *([Reply(request)] if call.op != "sync" else [])]
+
+    def on_synced(self, request):
+        return [Reply(request)]
+
+
+@pytest.mark.parametrize(
+    "loses, left",
+    [("", [1, 2, 4]), ("unsynced", [1, 2, 3]), ("last write", [1, 2]), ("disk", [])],
+)
+def test_a_crash_takes_from_the_disk_what_it_says(loses, left):
+    calls = [Call("add", None, n) for n in (1, 2, 3)]
+    calls += [Call("sync"), Call("cut", None, 2), Call("add", None, 4)]
+    late = Client(0, [Call("add", None, 5)], start_s=0.9)
+    crash = Crash(0, 0.5, until_s=0.6, loses=loses)
+    outcome = simulate(Journal, 1, [Client(0, calls), late], faults=[crash])
+    assert outcome.nodes[0].found == left
+    assert outcome.saved[0]["log"] == [*left, 5]
+    ends = [op.end - op.start for op in outcome.history if op.op == "sync"]
+    assert ends == pytest.approx([0.001])
+
+
+def test_a_sync_under_way_at_a_crash_ends_never_and_its_writes_are_lost():
+    client = Client(0, [Call("add", None, 1), Call("sync")], timeout_s=0.5)
+    crash = Crash(0, 0.05, until_s=0.1, loses="unsynced")
+    late = Client(0, [Call("add", None, 2)], start_s=0.9)
+    outcome = simulate(Journal, 1, [client, late], faults=crash, sync_s=0.1)
+    assert [op.outcome for op in outcome.history] == ["ok", "unknown", "ok"]
+    assert outcome.saved == [{"log": [2]}]
+
+
+class Clock(Node):
+    """Notes what its clock reads, a tenth of a second of its own after it started."""
+
+    def on_start(self, saved):
+        return [SetTimer("tick", 0.1)]
+
+    def on_timer(self, name):
+        return [Note(f"{self.clock_s:.3f}"), SetTimer("tick", 0.1)]
+
+
+def test_a_clock_drifts_with_its_timers_and_jumps_without_them():
+    faults = [ClockDrift(1, 2.0), ClockJump(2, 0.15, -3600.0)]
+    outcome = simulate(Clock, 3, faults=faults, until_s=0.25)
+    marks = [(e.rank, round(e.start, 3), e.label) for e in outcome.trace.events]
+    notes = [mark for mark in marks if mark[2][-1].isdigit()]
+    assert sorted(notes) == [
+        *[(0, at, f"{at:.3f}") for at in (0.1, 0.2)],
+        *[(1, at, f"{2 * at:.3f}") for at in (0.05, 0.1, 0.15, 0.2, 0.25)],
+        *[(2, 0.1, "0.100"), (2, 0.2, "-3599.800")],
+    ]
+    assert (2, 0.15, "clock jumps -3600 s") in marks
+
+
+def test_a_cut_link_drops_one_direction_only():
+    cut = Cut(0.1, 0, 1, until_s=0.2)
+    outcome = simulate(Chatter, 2, faults=cut, until_s=0.3)
+    got = {n: [e.start for e in outcome.trace.of(n, "recv")] for n in (0, 1)}
+    assert not any(0.1 <= at < 0.2 for at in got[1])
+    assert sum(0.1 <= at < 0.2 for at in got[0]) > 80
+    assert min(len(got[0]), len(got[1])) > 150
+
+
+def test_a_paused_node_does_nothing_and_then_all_that_waited():
+    pause = Pause(1, 0.05, 0.1)
+    asks = Client(1, [Call("send", None, 0)], start_s=0.06)
+    trace = simulate(Chatter, 2, faults=pause, until_s=0.15).trace
+    starts = [e.start for e in trace.of(1) if e.label not in ("paused", "resumed")]
+    assert not any(0.05 <= start < 0.1 for start in starts)
+    assert sum(start == 0.1 for start in starts) > 40
+    (operation,) = simulate(Sends, 2, asks, faults=pause).history
+    assert (operation.start, operation.end) == (0.06, 0.1)
+
+
+def test_a_client_asks_where_it_is_sent_or_elsewhere_with_the_same_request():
+    requests = []
+
+    class Leads(Node):
+        def on_client(self, request, call):
+            requests.append((self.me, request, session_of(request)))
+            if self.me == 0:
+                return [Refuse(request, to=2)]
+            return [Reply(request)] if self.me == 3 else None
+
+    calls = [Call("write", "x", n) for n in (1, 2)]
+    client = Client(0, calls, timeout_s=0.1, retries=2)
+    other = Client(3, calls)
+    outcome = simulate(Leads, 4, [other, client])
+    first, second = (1_000_001, (1, 1)), (1_000_002, (1, 2))
+    asked = [(node, *rest) for node, *rest in requests if rest[1][0] == 1]
+    assert asked == [(0, *first), (2, *first), (3, *first), (3, *second)]
+    theirs = [op for op in outcome.history if op.client == 1]
+    assert [op.outcome for op in theirs] == ["ok", "ok"]
+    assert theirs[0].end - theirs[0].start == pytest.approx(0.1)
+    refused = simulate(Leads, 4, Client(0, calls[:1], retries=0)).history
+    assert [op.outcome for op in refused] == ["failed"]
+    client = Client(1, calls[:1], timeout_s=0.1, retries=1)
+    (lost,) = simulate(Leads, 4, client).history
+    assert (lost.outcome, lost.end) == ("unknown", None)
+
+
+def test_a_delay_may_have_any_distribution():
+    class Fixed:
+        def draw(self, random):
+            return random.choice([0.1, 0.3])
+
+    _, trace = sent(400, delay_s=Fixed())
+    sends = {e.step: e.start for e in trace.of(0, "send")}
+    delays = [round(e.start - sends[e.step], 6) for e in trace.of(1, "recv")]
+    assert set(delays) == {0.1, 0.3} and 150 < delays.count(0.1) < 250
+
+
+def test_ten_thousand_nodes_take_no_memory_for_each_pair():
+    outcome = simulate(Chatter, 10_000, until_s=0.0)
+    last = outcome.nodes[9_999].peers
+    assert len(last) == 9_999 and last[0] == 0 and last[-1] == 9_998
+    assert sys.getsizeof(last) < 100 and 9_999 not in last and 3 in last
 
 
 class Timers(Node):

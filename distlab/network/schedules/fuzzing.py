@@ -25,7 +25,7 @@ from distlab.network.client import (
     check_seconds,
 )
 from distlab.network.copies import SplitMix64, thaw
-from distlab.network.delivery import Delivery, check_delivery
+from distlab.network.delivery import Delivery, check_delivery, check_range
 from distlab.network.describe import describe, describe_call
 from distlab.network.node_diagnosis import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.node_host import check_nodes
@@ -125,7 +125,7 @@ class _RunPlan:
         self.nodes, self.clients, self.most, self.shares = nodes, clients, most, shares
         self.timeout_s, self.until_s, self.seed = timeout_s, until_s, seed
         if timeout_s is not None:
-            check_delivery(Delivery(timeout_s))
+            check_range("timeout_s", timeout_s)
 
     def of_run(self, number: int) -> tuple[list[Client], list, Delivery, str]:
         """Return (clients, faults, delivery, seed) of a run."""
@@ -157,7 +157,7 @@ class _RunPlan:
         for kind, most in self.most.items():
             for _ in range(chance.randint(0, most)):
                 at_s = chance.uniform(0, span_s)
-                until_s = at_s + chance.expovariate(8 / span_s)
+                until_s = at_s + span_s * 10 ** chance.uniform(-2.5, -0.3)
                 who, fault = self._fault(kind, chance, at_s, until_s)
                 over = all(
                     who != other or until_s < begin or end < at_s
