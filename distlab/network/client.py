@@ -11,12 +11,13 @@ from distlab.network.node import CALLS_PER_CLIENT
 from distlab.trace import Call, Operation
 
 __all__ = [
-    "Attempts",
     "CallSequence",
     "Client",
+    "ClientProgress",
     "ClientSession",
     "check_clients",
     "check_repeatable",
+    "check_repeatable_clients",
     "check_seconds",
 ]
 
@@ -92,7 +93,7 @@ class CallSequence:
             ) from None
 
 
-class Attempts(NamedTuple):
+class ClientProgress(NamedTuple):
     """How far a client is: whom it asks, and how often it has, as a value.
 
     ended: the number of calls that have ended. node: the one that it asks. tries: how
@@ -111,7 +112,7 @@ class Attempts(NamedTuple):
         """Return the request of the present call, of the client with this number."""
         return client * CALLS_PER_CLIENT + self.ended + 1
 
-    def asked(self) -> "Attempts":
+    def asked(self) -> "ClientProgress":
         """Count one more attempt."""
         return self._replace(tries=self.tries + 1, waits=True)
 
@@ -121,7 +122,7 @@ class Attempts(NamedTuple):
 
     def after(
         self, outcome: str, to: int | None, retries: int, nodes: int
-    ) -> tuple["Attempts", str]:
+    ) -> tuple["ClientProgress", str]:
         """Return (what follows a response or a time-out, the outcome of the call).
 
         outcome: "ok", "failed" (refused; `to`: the node to ask instead) or "unknown"
@@ -132,10 +133,10 @@ class Attempts(NamedTuple):
         again = outcome == "unknown" or (outcome == "failed" and to is not None)
         if again and self.tries <= retries:
             node = (self.node + 1) % nodes if to is None else to
-            return Attempts(self.ended, node, self.tries, doubtful=doubtful), ""
+            return ClientProgress(self.ended, node, self.tries, doubtful=doubtful), ""
         if outcome == "failed" and doubtful:
             outcome = "unknown"
-        return Attempts(self.ended + 1, self.node), outcome
+        return ClientProgress(self.ended + 1, self.node), outcome
 
 
 class ClientSession:
@@ -147,7 +148,7 @@ class ClientSession:
 
     def __init__(self, name: int | str, client: Client, number: int, nodes: int):
         self.name, self.client, self.number, self._nodes = name, client, number, nodes
-        self.attempts = Attempts(0, client.node)
+        self.attempts = ClientProgress(0, client.node)
         self.call = self.start_s = self._result = None
         self._asking = CallSequence(name, client.calls)
 
@@ -194,6 +195,18 @@ class ClientSession:
     ) -> Operation:
         """Return its call as an operation, by default one without a response."""
         return Operation(self.name, *self.call, self.start_s, end_s, outcome, result)
+
+
+def check_repeatable_clients(
+    clients: Client | Iterable[Client], nodes: int
+) -> list[Client]:
+    """Return the clients, one or several, whose calls can be made again, as a list.
+
+    Raises: InvalidArgument naming the first invalid one.
+    """
+    clients = check_clients(clients, nodes)
+    check_repeatable(clients)
+    return clients
 
 
 def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client]:

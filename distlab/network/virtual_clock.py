@@ -195,8 +195,8 @@ class SimulatedRun(Runtime, TraceRecorder):
                 raise
 
     def _go(self, until_s):
-        agenda = self._agenda
-        while agenda and self._going_on():
+        agenda, going_on = self._agenda, self._going_on
+        while agenda and going_on():
             when, _, what, args = heappop(agenda)
             if when > until_s:
                 self.now = until_s
@@ -244,7 +244,7 @@ class SimulatedRun(Runtime, TraceRecorder):
             self.carry_out(node, effects)
 
     def reading(self, node: int) -> float:
-        """Return what a node's clock reads."""
+        """Return the reading of a node's clock."""
         rate, offset_s = self._clocks.get(node, (1.0, 0.0))
         return rate * self.now + offset_s
 

@@ -20,8 +20,7 @@ from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import ClockJump, Crash, Cut, Pause, Split
 from distlab.network.client import (
     Client,
-    check_clients,
-    check_repeatable,
+    check_repeatable_clients,
     check_seconds,
 )
 from distlab.network.copies import SplitMix64, thaw
@@ -33,7 +32,7 @@ from distlab.network.schedules.counterexample import Counterexample, Finder, Not
 from distlab.network.schedules.monitors import violation
 from distlab.network.schedules.properties import Property, UntracedOutcome
 from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
-from distlab.network.schedules.search import check_count
+from distlab.network.schedules.search import check_counts
 from distlab.network.schedules.state import NodeMemo
 from distlab.network.schedules.transitions import FaultLimits
 from distlab.network.virtual_clock import SimulatedRun
@@ -41,7 +40,9 @@ from distlab.network.virtual_clock import SimulatedRun
 __all__ = ["fuzz"]
 
 _MOST_EVENTS = 200_000  # of one run
+_RUNS_MORE, _MOST_FOUND = 20, 4  # for a shorter schedule than the first
 _CRASHES = {"crashes": "", "power_losses": "unsynced", "disk_losses": "disk"}
+_FAULTS = (*_CRASHES, "splits", "cuts", "pauses", "clock_jumps")
 _CRASH_STEPS = {"": "crash", "unsynced": "power_loss", "disk": "disk_loss"}
 
 
@@ -66,13 +67,6 @@ def fuzz(
     *,
     invariant: Callable | None = None,
     monitors: Iterable = (),
-    crashes: int = 0,
-    power_losses: int = 0,
-    disk_losses: int = 0,
-    splits: int = 0,
-    cuts: int = 0,
-    pauses: int = 0,
-    clock_jumps: int = 0,
     loss: float = 0.0,
     duplicates: float = 0.0,
     delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
@@ -82,14 +76,16 @@ def fuzz(
     seed: int = 0,
     runs: int | None = None,
     within_s: float = 10.0,
+    **faults: int,
 ) -> Counterexample | NotFound:
     """Run a protocol at random on the virtual clock, until a run breaks it.
 
     check, invariant, monitors, settled: as in a search. `check` judges each run at its
         end, and what comes after what; the seconds of a run are not those of its
         schedule.
-    crashes to clock_jumps: how often each may happen in one run. loss, duplicates: the
-        share of messages, at most, that are dropped or arrive twice.
+    faults: crashes, power_losses, disk_losses, splits, cuts, pauses, clock_jumps: how
+        often each may happen in one run. loss, duplicates: the shares of messages, at
+        most, that are dropped or arrive twice.
     timeout_s: clients' time-outs are between these; None for their own.
     until_s: the virtual time at which a run ends, if its clients are not done before.
     runs, within_s: it ends after so many runs, or so many seconds.
@@ -99,21 +95,15 @@ def fuzz(
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes)
-    clients = check_clients(clients, nodes)
-    check_repeatable(clients)
+    clients = check_repeatable_clients(clients, nodes)
     check_delivery(replace(delivery, loss=loss, duplicate=duplicates))
     check_seconds("within_s", within_s)
     check_seconds("until_s", until_s)
     wanted = Property(check, invariant, monitors)
-    most = {"crashes": crashes, "power_losses": power_losses}
-    most |= {"disk_losses": disk_losses, "splits": splits, "cuts": cuts}
-    most |= {"pauses": pauses, "clock_jumps": clock_jumps}
-    for name, number in most.items():
-        check_count(name, number)
-    if runs is not None:
-        check_count("runs", runs)
+    check_counts(faults, _FAULTS)
+    check_counts({} if runs is None else {"runs": runs})
     shares = (delivery, loss, duplicates)
-    plan = _RunPlan(nodes, clients, most, shares, timeout_s, until_s, seed)
+    plan = _RunPlan(nodes, clients, faults, shares, timeout_s, until_s, seed)
     one = _Fuzzing((make, nodes, clients), wanted, plan, settled)
     return one.run(count() if runs is None else range(runs), within_s)
 
@@ -122,7 +112,8 @@ class _RunPlan:
     """The plan of each run: its faults, delivery, and clients' time-outs, by chance."""
 
     def __init__(self, nodes, clients, most, shares, timeout_s, until_s, seed):
-        self.nodes, self.clients, self.most, self.shares = nodes, clients, most, shares
+        self.nodes, self.clients, self.shares = nodes, clients, shares
+        self.most = {kind: most.get(kind, 0) for kind in _FAULTS}
         self.timeout_s, self.until_s, self.seed = timeout_s, until_s, seed
         if timeout_s is not None:
             check_range("timeout_s", timeout_s)
@@ -358,7 +349,7 @@ class _Fuzzing:
         self.ghosts = [memo.values.frozen(number) for number in memo.ghosts]
 
     def run(self, numbers: Iterable[int], within_s: float) -> Counterexample | NotFound:
-        """Return what is found in the runs with these numbers."""
+        """Run the runs with these numbers, until one is wrong."""
         begun, done, events, faults = time.monotonic(), 0, 0, 0
         with Progress() as progress:
             for number in numbers:
@@ -371,10 +362,20 @@ class _Fuzzing:
                 done, events = done + 1, events + run.taken
                 faults += len(run.faults)
                 if why:
-                    progress.show(f"shrinking what run {number:,} has found".format)
+                    progress.show(f"shrinking the schedule of run {number:,}".format)
                     spent_s = time.monotonic() - begun
-                    return self._found(number, Fuzzed(done, events, faults, spent_s))
+                    fuzzed = Fuzzed(done, events, faults, spent_s)
+                    return self._shortest(number, fuzzed)
         return NotFound(Fuzzed(done, events, faults, time.monotonic() - begun))
+
+    def _shortest(self, number, fuzzed):
+        """Return the counterexample of this run, or a shorter one of the next runs."""
+        found = [self._found(number, fuzzed)]
+        for other in range(number + 1, number + _RUNS_MORE):
+            run = self._new(_FuzzRun, other)
+            if len(found) < _MOST_FOUND and run.find(self.plan.until_s):
+                found.append(self._found(other, fuzzed))
+        return min(found, key=lambda one: len(one.schedule))
 
     def _new(self, kind, number):
         plan = self.plan.of_run(number)
