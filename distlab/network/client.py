@@ -159,7 +159,7 @@ class ClientSession:
 
     @property
     def attempt(self) -> tuple:
-        """The open attempt, for the time-out that ends no other one."""
+        """The present attempt, so that what was planned for it meets no other one."""
         return self.attempts.ended, self.attempts.tries
 
     def ask(self, now_s: float) -> Call | None:

@@ -188,7 +188,8 @@ class SimulatedRun(Runtime, TraceRecorder):
                 for node in range(self.nodes):
                     self._start(node)
                 for number, session in enumerate(self.sessions):
-                    self._later(session.client.start_s, self._ask, number)
+                    start_s = session.client.start_s
+                    self._later(start_s, self._ask, number, session.attempt)
                 self._go(until_s)
             except NodeFailed as error:
                 self.failed(error)
@@ -344,9 +345,11 @@ class SimulatedRun(Runtime, TraceRecorder):
 
     # clients
 
-    def _ask(self, number):
-        """Make a client's next call, or ask once more."""
+    def _ask(self, number, attempt):
+        """Make a client's next call, or ask once more, unless a late response came."""
         session = self.sessions[number]
+        if session.attempt != attempt:
+            return
         self._for_client = True
         call = session.ask(self.now)
         if call is None:
@@ -367,7 +370,8 @@ class SimulatedRun(Runtime, TraceRecorder):
             self._react(host, host.client, request, call)
 
     def _wait_no_longer(self, number, attempt):
-        if self.sessions[number].attempt == attempt:
+        session = self.sessions[number]
+        if session.attempt == attempt and session.attempts.waits:
             self._end(number, "unknown")
 
     def reply(self, node: int, request: int, result: Any) -> None:
@@ -395,7 +399,7 @@ class SimulatedRun(Runtime, TraceRecorder):
         if operation is not None:
             self.operations.append(operation)
             pause_s = max(session.client.pause_s, _TICK_S)
-        self._later(self.now + pause_s, self._ask, number)
+        self._later(self.now + pause_s, self._ask, number, session.attempt)
 
     # faults
 

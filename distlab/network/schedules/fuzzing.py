@@ -96,6 +96,7 @@ def fuzz(
     """
     check_nodes(nodes)
     clients = check_repeatable_clients(clients, nodes)
+    check_delivery(delivery)
     check_delivery(replace(delivery, loss=loss, duplicate=duplicates))
     check_seconds("within_s", within_s)
     check_seconds("until_s", until_s)
@@ -146,6 +147,8 @@ class _RunPlan:
         """Return faults in a part of the run, which may be short and full of them."""
         faults, busy = [], []
         for kind, most in self.most.items():
+            if self.nodes == 1 and kind in ("splits", "cuts"):
+                continue
             for _ in range(chance.randint(0, most)):
                 at_s = chance.uniform(0, span_s)
                 until_s = at_s + span_s * 10 ** chance.uniform(-2.5, -0.3)
@@ -163,13 +166,11 @@ class _RunPlan:
         """Return (what has one such fault at a time, a fault)."""
         node, everyone = chance.randrange(self.nodes), range(self.nodes)
         if kind == "splits":
-            side = set(
-                chance.sample(everyone, chance.randint(1, max(1, self.nodes - 1)))
-            )
+            side = set(chance.sample(everyone, chance.randint(1, self.nodes - 1)))
             rest = [other for other in everyone if other not in side]
             return kind, Split(at_s, sorted(side), rest, until_s=until_s)
         if kind == "cuts":
-            src, dst = chance.choices(everyone, k=2)
+            src, dst = chance.sample(everyone, 2)
             return (src, dst), Cut(at_s, src, dst, until_s)
         if kind == "pauses":
             return node, Pause(node, at_s, until_s)
@@ -260,9 +261,10 @@ class _FuzzRun(SimulatedRun):
         else:
             super().send(src, to, message)
 
-    def _ask(self, number):
-        if not self._postponed(self.sessions[number].attempts.node, self._ask, number):
-            super()._ask(number)
+    def _ask(self, number, attempt):
+        node = self.sessions[number].attempts.node
+        if not self._postponed(node, self._ask, number, attempt):
+            super()._ask(number, attempt)
 
     def _crash(self, node, loses):
         super()._crash(node, loses)

@@ -36,8 +36,9 @@ _STYLE = f"""<style>
 .distlab-steps, .distlab-steps .widget-box {{ overflow: visible; }}
 .distlab-steps .widget-box.distlab-steps-row {{ display: flex; flex-flow: row wrap;
   gap: 4px; padding: 2px 0; }}
-.distlab-steps button.jupyter-button {{ width: auto; max-width: 100%; margin: 0;
-  padding: 0 10px; text-align: left; overflow: hidden; text-overflow: ellipsis; }}
+.distlab-steps button.jupyter-button {{ width: auto; max-width: 100%; height: auto;
+  min-height: 28px; margin: 0; padding: 3px 10px; line-height: 1.4;
+  text-align: left; white-space: normal; overflow-wrap: anywhere; }}
 .distlab-steps .widget-html, .distlab-steps .widget-html-content {{ height: auto;
   margin: 0; line-height: 1.5; color: var(--jp-ui-font-color1, {INK}); }}
 .distlab-steps-nodes {{ overflow-wrap: anywhere; }}

@@ -133,11 +133,11 @@ class Successor(Runtime):
         self._count(what)
         self.nodes[node], self.timers[node], self.syncs[node] = 0, (), ()
         self._drop_all(lambda pending: pending.dst == node)
-        files, earlier = self.disks[node]
+        _, earlier = self.disks[node]
         if earlier and what == "power_losses":
-            files = earlier[0]
-        # What survives is durable: at the next power loss it is not lost.
-        self.disks[node] = () if what == "disk_losses" else files, ()
+            self.disks[node] = earlier[0], ()
+        elif what == "disk_losses":
+            self.disks[node] = (), ()
         self.acted = node
 
     def power_loss(self, node: int) -> None:
