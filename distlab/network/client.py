@@ -16,8 +16,6 @@ __all__ = [
     "ClientProgress",
     "ClientSession",
     "check_clients",
-    "check_repeatable",
-    "check_repeatable_clients",
     "check_seconds",
 ]
 
@@ -197,21 +195,12 @@ class ClientSession:
         return Operation(self.name, *self.call, self.start_s, end_s, outcome, result)
 
 
-def check_repeatable_clients(
-    clients: Client | Iterable[Client], nodes: int
+def check_clients(
+    clients: Client | Iterable[Client], nodes: int, repeatable: bool = False
 ) -> list[Client]:
-    """Return the clients, one or several, whose calls can be made again, as a list.
-
-    Raises: InvalidArgument naming the first invalid one.
-    """
-    clients = check_clients(clients, nodes)
-    check_repeatable(clients)
-    return clients
-
-
-def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client]:
     """Return the clients, one or several, as a list.
 
+    repeatable: whether their calls must be such that can be made more than once.
     Raises: InvalidArgument naming the first invalid one.
     """
     if isinstance(clients, Client) or not isinstance(clients, Iterable):
@@ -248,21 +237,13 @@ def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client
                 f"{who}'s calls are a list of Calls, or a generator of them, and not "
                 f"{client.calls!r}."
             )
-    return clients
-
-
-def check_repeatable(clients: list[Client]) -> None:
-    """Check that every client's calls can be iterated more than once.
-
-    Raises: InvalidArgument naming the first.
-    """
-    for number, client in enumerate(clients):
-        if isinstance(client.calls, Iterator):
+        if repeatable and isinstance(client.calls, Iterator):
             raise InvalidArgument(
-                f"client {number} is run more than once, and its calls can be gone "
-                "through only once. Give a list, or the function that makes the "
-                f"generator without calling it: Client({client.node}, ask)"
+                f"{who} is run more than once, and its calls can be gone through only "
+                "once. Give a list, or the function that makes the generator without "
+                f"calling it: Client({client.node}, ask)"
             )
+    return clients
 
 
 def check_seconds(what: str, value: Any) -> None:

@@ -30,7 +30,6 @@ from distlab.network.client import (
     Client,
     ClientSession,
     check_clients,
-    check_repeatable,
     check_seconds,
 )
 from distlab.network.copies import ATOMS, freeze, plain_copy
@@ -84,13 +83,11 @@ def simulate(
     Cost: about 10 microseconds a message.
     """
     check_nodes(nodes)
-    clients = check_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=twice)
     faults = check_node_faults(faults, nodes)
     check_delivery(delivery)
     check_seconds("until_s", until_s)
     check_seconds("sync_s", sync_s)
-    if twice:
-        check_repeatable(clients)
     new = partial(SimulatedRun, make, nodes, clients, faults, delivery, seed, sync_s)
     run = new()
     if twice:

@@ -1,7 +1,7 @@
 """Random runs: they find planted bugs, and what they find is a schedule that plays."""
 
 import pytest
-from protocols import Counts, Majority, ReadsOne, all_count_alike, nothing_stale
+from protocols import Counts, Gossip, Majority, ReadsOne, all_count_alike, nothing_stale
 from raft import BUGS, CommitsOldTerms, NothingLost, OneLeader, Raft
 
 from distlab import Call, InvalidArgument, NodeFailed, NotDeterministic
@@ -45,6 +45,13 @@ def test_a_bug_of_a_raft_is_found_shrunk_and_played(bug):
     assert events == found.replay().trace.events and "<svg" in str(
         found._repr_mimebundle_()["text/html"]
     )
+
+
+@pytest.mark.nightly
+def test_a_commit_of_an_old_term_is_found_where_many_messages_are_lost():
+    how = {"crashes": 12, "splits": 0, "cuts": 0, "loss": 0.6, "until_s": 2.0}
+    how |= {"duplicates": 0.0}
+    assert fuzzed(CommitsOldTerms, seed=1, runs=800, **how)
 
 
 def test_a_right_raft_stands_all_faults_and_it_is_said_how_many():
@@ -189,6 +196,8 @@ def test_settled_outcomes_have_nothing_under_way_and_all_nodes_alive():
     adds = [Client(n, [Call("add", None, n + 1)]) for n in range(3)]
     how = {"settled": True, "runs": 100}
     assert not fuzz(Counts, 3, adds, all_count_alike, splits=0, **how)
+    never = fuzz(Gossip, 3, [], lambda outcome: False, **how | {"runs": 2})
+    assert not never and "; only 0 were settled" in repr(never)
     found = fuzz(Counts, 3, adds, all_count_alike, duplicates=0.5, **how)
     assert "duplicate" in [step.kind for step in found.schedule]
 

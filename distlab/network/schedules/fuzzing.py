@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import ClockJump, Crash, Cut, Pause, Split
 from distlab.network.client import (
     Client,
-    check_repeatable_clients,
+    check_clients,
     check_seconds,
 )
 from distlab.network.copies import SplitMix64, thaw
@@ -47,16 +48,21 @@ _CRASH_STEPS = {"": "crash", "unsynced": "power_loss", "disk": "disk_loss"}
 
 
 class Fuzzed(NamedTuple):
-    """The extent of fuzzing: runs, their events and faults, and the duration."""
+    """The extent of fuzzing: runs, their events and faults, and the duration.
 
-    runs: int
-    events: int
-    faults: int
-    seconds: float
+    judged: how many runs `check` has judged; the others were not settled at their end.
+    """
+
+    runs: int = 0
+    events: int = 0
+    faults: int = 0
+    seconds: float = 0.0
+    judged: int = 0
 
     def __str__(self):
         counted = f"{self.runs:,} runs, {self.events:,} events, {self.faults:,} faults"
-        return f"{counted} in {self.seconds:.1f} s"
+        few = f"; only {self.judged:,} were settled" if self.judged < self.runs else ""
+        return f"{counted} in {self.seconds:.1f} s{few}"
 
 
 def fuzz(
@@ -95,7 +101,7 @@ def fuzz(
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes)
-    clients = check_repeatable_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=True)
     check_delivery(delivery)
     check_delivery(replace(delivery, loss=loss, duplicate=duplicates))
     check_seconds("within_s", within_s)
@@ -197,7 +203,7 @@ class _FuzzRun(SimulatedRun):
         make, nodes, _ = what
         clients, self.faults, delivery, seed = plan
         super().__init__(make, nodes, clients, self.faults, delivery, seed)
-        self.wanted, self.settled, self.why = wanted, settled, ""
+        self.wanted, self.settled, self.why, self.judged = wanted, settled, "", True
         self.monitors = [thaw(ghost) for ghost in ghosts]
         self._to_itself, self._most_events = [], _MOST_EVENTS
         self._objects = [None] * nodes
@@ -218,7 +224,8 @@ class _FuzzRun(SimulatedRun):
         return self.why
 
     def _judge_the_end(self):
-        if self.wanted.check and (not self.settled or self._is_settled()):
+        self.judged = not self.settled or self._is_settled()
+        if self.wanted.check and self.judged:
             saved = [disk.values for disk in self.disks]
             about = self.history(), self._objects, saved, self.now
             self.why = self.wanted.of_outcome(UntracedOutcome(*about))
@@ -352,23 +359,25 @@ class _Fuzzing:
 
     def run(self, numbers: Iterable[int], within_s: float) -> Counterexample | NotFound:
         """Run the runs with these numbers, until one is wrong."""
-        begun, done, events, faults = time.monotonic(), 0, 0, 0
+        begun, so_far = time.monotonic(), Fuzzed()
         with Progress() as progress:
             for number in numbers:
-                if (spent_s := time.monotonic() - begun) > within_s:
+                if so_far.seconds > within_s:
                     break
-                fuzzed = Fuzzed(done, events, faults, spent_s)
-                progress.show(f"fuzzing: {fuzzed} of {within_s:g} s".format)
+                progress.show(partial("fuzzing: {} of {:g} s".format, so_far, within_s))
                 run = self._new(_FuzzRun, number)
                 why = run.find(self.plan.until_s)
-                done, events = done + 1, events + run.taken
-                faults += len(run.faults)
+                so_far = Fuzzed(
+                    so_far.runs + 1,
+                    so_far.events + run.taken,
+                    so_far.faults + len(run.faults),
+                    time.monotonic() - begun,
+                    so_far.judged + run.judged,
+                )
                 if why:
-                    progress.show(f"shrinking the schedule of run {number:,}".format)
-                    spent_s = time.monotonic() - begun
-                    fuzzed = Fuzzed(done, events, faults, spent_s)
-                    return self._shortest(number, fuzzed)
-        return NotFound(Fuzzed(done, events, faults, time.monotonic() - begun))
+                    progress.show(partial("shrinking run {:,}".format, number))
+                    return self._shortest(number, so_far)
+        return NotFound(so_far)
 
     def _shortest(self, number, fuzzed):
         """Return the counterexample of this run, or a shorter one of the next runs."""

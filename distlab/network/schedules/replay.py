@@ -8,7 +8,7 @@ from typing import Any
 
 from distlab.errors import NotDeterministic
 from distlab.history import History
-from distlab.network.client import Client, check_repeatable_clients
+from distlab.network.client import Client, check_clients
 from distlab.network.copies import freeze
 from distlab.network.describe import shorten
 from distlab.network.node import session_of
@@ -81,7 +81,7 @@ def replay(
     Raises: InvalidArgument for an invalid schedule.
     """
     check_nodes(nodes)
-    clients = check_repeatable_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=True)
     schedule = (
         schedule if isinstance(schedule, EventSchedule) else EventSchedule(schedule)
     )

@@ -11,7 +11,7 @@ from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
 from distlab.network.client import (
     Client,
-    check_repeatable_clients,
+    check_clients,
     check_seconds,
 )
 from distlab.network.node_host import check_nodes
@@ -101,7 +101,7 @@ def search(
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes, _MOST_NODES)
-    clients = check_repeatable_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=True)
     check_seconds("within_s", within_s)
     wanted = Property(check, invariant, monitors)
     ways, splits = _splits(faults.get("splits", 0), nodes)

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.client import Client, check_repeatable_clients
+from distlab.network.client import Client, check_clients
 from distlab.network.describe import shorten
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
@@ -65,7 +65,7 @@ def step_through(
     In a notebook the result has a button for each event that may be next.
     """
     check_nodes(nodes, _MOST_NODES)
-    clients = check_repeatable_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=True)
     wanted = Property(check, invariant, monitors, needed=False)
     counts = {name: _NO_END for name in FaultLimits._fields if name not in _RARE}
     limits = FaultLimits(**counts | {"ways": all_splits(nodes)})
