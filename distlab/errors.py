@@ -13,6 +13,7 @@ __all__ = [
     "ClusterClosed",
     "CollectiveMismatch",
     "ContextStopped",
+    "CorruptLog",
     "CourseUnusable",
     "Deadlock",
     "DistlabError",
@@ -29,6 +30,7 @@ __all__ = [
     "NotDeterministic",
     "NotSerializable",
     "ProcessServerFailed",
+    "ProtocolBroken",
     "RankDied",
     "RankRaised",
     "SandboxExceeded",
@@ -209,6 +211,14 @@ class SwitchFailed(DistlabError, RuntimeError):
 
 class ClusterClosed(DistlabError, RuntimeError):
     """A call on a `Cluster` after its end."""
+
+
+class CorruptLog(DistlabError, ValueError):
+    """A log on a node's disk that no correct node has written; nothing was started."""
+
+
+class ProtocolBroken(DistlabError, RuntimeError):
+    """A message that no correct node sends; the message names the sender."""
 
 
 class NotDeterministic(DistlabError, RuntimeError):

@@ -37,10 +37,16 @@ _SHRUNK_FIRST = (  # all steps of one kind at once, before others one by one
 def playable(
     transitions: Transitions, first: State, steps: Sequence[ScheduleStep]
 ) -> tuple[list, State]:
-    """Return (the steps that can be played, one after another; the final state)."""
+    """Return (the steps that can be played, one after another; the final state).
+
+    Without an earlier step a message may have other content: it stands in for the one
+    that would have been sent.
+    """
     state, taken = first, []
     for step in steps:
         found = transitions.find(state, step)
+        if found is None and (found := transitions.find_similar(state, step)):
+            step = transitions.in_words(state, found)
         if found is not None:
             state = transitions.take(state, found)
             taken.append(step)
@@ -58,18 +64,22 @@ def shrink(steps: list[ScheduleStep], still: Callable) -> list[ScheduleStep]:
         fewer = [step for step in steps if step.kind != kind]
         if len(fewer) < len(steps):
             steps = still(fewer) or steps
-    chunks = 2
-    while len(steps) > 1:
-        size = -(-len(steps) // chunks)
-        for at in range(0, len(steps), size):
-            fewer = still(steps[:at] + steps[at + size :])
-            if fewer is not None:
-                steps, chunks = fewer, max(chunks - 1, 2)
-                break
-        else:
-            if size == 1:
-                break
-            chunks = min(2 * chunks, len(steps))
+    before = -1
+    while before != len(steps):
+        before, size = len(steps), len(steps) // 2
+        while size:
+            steps, size = _without_some(steps, size, still), size // 2
+    return steps
+
+
+def _without_some(steps, size, still):
+    """Leave out `size` steps at a time, from the end on, where the rest still fails."""
+    at = len(steps) - size
+    while at > -size:
+        fewer = still(steps[: max(at, 0)] + steps[at + size :])
+        if fewer is not None:
+            steps = fewer
+        at = min(at, len(steps)) - size
     return steps
 
 

@@ -518,6 +518,15 @@ class Transitions:
                 return each
         return None
 
+    def find_similar(self, state: State, step: ScheduleStep) -> tuple | None:
+        """Return a step of the same kind, node and sort of message, or None."""
+        if step.kind in ("deliver", "duplicate", "drop", "call", "timer"):
+            sort = step.words.partition(" ")[0]
+            for each in self._candidates(state, step):
+                if self.in_words(state, each).words.partition(" ")[0] == sort:
+                    return each
+        return None
+
     def _candidates(self, state, step):
         """Return the steps that can be taken and may be the one with these words."""
         kind, a, b, words = step

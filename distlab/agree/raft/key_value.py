@@ -1,0 +1,92 @@
+"""`RaftStore`: a key-value store on Raft, which executes a repeated request once."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from distlab.agree.raft.messages import RaftEntry
+from distlab.agree.raft.raft import Raft
+from distlab.network import Effect, Refuse, session_of
+from distlab.trace import Call
+
+__all__ = ["RaftStore"]
+
+
+class RaftStore(Raft):
+    """A replicated key-value store; every member has all of it.
+
+    Calls: "read", "write", "cas" of (old, new), "append" and "delete" of a key; and of
+    the cluster "add_member" and "remove_member" of the node `value`, which return the
+    members, and "transfer" of the leadership to it.
+
+    data: key -> value. sessions: client -> (number of its last call, its result).
+    Invariant: both depend only on the entries applied.
+
+    Cost: of a call 2 (n - 1) messages, and one sync of the leader beside one of each
+    follower; calls that arrive meanwhile share them. A read takes no entry, and with a
+    lease no message.
+    Source: the dissertation of Ongaro (2014), section 6.3 (sessions).
+    """
+
+    def __init__(self, me: int, peers: Any, **how: Any):
+        super().__init__(me, peers, **how)
+        self.data: dict[Any, Any] = {}
+        self.sessions: dict[int, tuple[int, Any]] = {}
+
+    def serve(self, request: int, call: Call) -> Iterator[Effect]:
+        """Serve a call as the leader."""
+        op, members = call.op, {*self.members}
+        if op in ("write", "cas", "append", "delete"):
+            yield from self.propose(request, call)
+        elif op == "read":
+            yield from self.read(request, call)
+        elif op == "add_member":
+            yield from self.change(request, members | {call.value})
+        elif op == "remove_member":
+            yield from self.change(request, members - {call.value})
+        elif op == "transfer":
+            yield from self.transfer(request, call.value)
+        else:
+            yield Refuse(request, f"this store has no {op!r}; see RaftStore")
+
+    def is_repeated(self, client: int, number: int) -> bool:
+        """Return True for a call that was executed: the client has asked again."""
+        return client in self.sessions and self.sessions[client][0] >= number
+
+    def apply(self, entry: RaftEntry) -> Any:
+        """Execute a call once; return its result, also to a client that asks again."""
+        if entry.command is None:
+            return None
+        client, number = session_of(entry.request)
+        if not self.is_repeated(client, number):
+            self.sessions[client] = number, self.execute(entry.command)
+        return self.sessions[client][1]
+
+    def execute(self, call: Call) -> Any:
+        """Execute a call on the data."""
+        before = self.data.get(call.key)
+        if call.op == "cas":
+            old, new = call.value
+            if before != old:
+                return False
+            self.data[call.key] = new
+            return True
+        if call.op == "delete":
+            self.data.pop(call.key, None)
+        elif call.op == "append" and before is not None:
+            self.data[call.key] = before + call.value
+        else:
+            self.data[call.key] = call.value
+        return None
+
+    def value(self, call: Call) -> Any:
+        """Return the value of a key."""
+        return self.data.get(call.key)
+
+    def state(self) -> Any:
+        """Return a copy of data and sessions."""
+        return dict(self.data), dict(self.sessions)
+
+    def restore(self, state: Any) -> None:
+        """Continue with data and sessions of a snapshot."""
+        data, sessions = state
+        self.data, self.sessions = dict(data), dict(sessions)
