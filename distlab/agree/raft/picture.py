@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from distlab.agree.raft.monitors import raft_view
-from distlab.network import Client, EventSchedule, Node, replay, step_through
+from distlab.errors import InvalidArgument
+from distlab.network import Client, EventSchedule, Node, replay
 from distlab.show import Player
 from distlab.show.player import LogAnimation, NodeLog
 
@@ -24,17 +25,18 @@ def play_logs(
     """Play a schedule, with terms, commit index and leader on each node's log.
 
     schedule: one that was found, as in `play_logs(*found.what, found.schedule)`, or
-        that a `step_through` has taken. view: as in the monitors.
+        that a `step_through` has taken; it is replayed up to each of its steps.
+    view: as in the monitors.
 
     Raises: InvalidArgument for a schedule that does not fit.
     """
-    schedule = EventSchedule(schedule)
-    run = step_through(make, nodes, clients, seed=seed)
-    states = [_logs(run.nodes, view)]
-    for step in schedule:
-        states.append(_logs(run.take(step).nodes, view))
-    trace = replay(make, nodes, clients, schedule, seed=seed).outcome.trace
-    return Player(LogAnimation(trace, title, states))
+    schedule, what = EventSchedule(schedule), (make, nodes, clients)
+    parts = (schedule[:count] for count in range(len(schedule) + 1))
+    runs = [replay(*what, EventSchedule(part), seed=seed) for part in parts]
+    if runs[-1].stopped:
+        raise InvalidArgument(f"this schedule does not fit. {runs[-1]!r}")
+    states = [_logs(run.outcome.nodes, view) for run in runs]
+    return Player(LogAnimation(runs[-1].outcome.trace, title, states))
 
 
 def _logs(nodes, view):
