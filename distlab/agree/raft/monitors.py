@@ -106,13 +106,13 @@ class LogMatching(RaftMonitor):
     def __init__(self, view: Callable[[Node], RaftView] = raft_view):
         super().__init__(view)
         self.known: dict[tuple[int, int], tuple[tuple, int | None]] = {}
-        self.logs: dict[int, list] = {}
+        self.logs: dict[int, Sequence] = {}
 
     def look(self, node: int, view: RaftView) -> None:
         """Compare the entries of a log that has changed."""
         if self.logs.get(node) == view.entries:
             return
-        entries = self.logs[node] = list(view.entries)
+        entries = self.logs[node] = view.entries[:]
         before = None if view.base else 0
         for index, entry in enumerate(entries, view.base + 1):
             place = f"index {index} and term {entry[0]}"
@@ -140,7 +140,7 @@ class LeaderCompleteness(RaftMonitor):
     def __init__(self, view: Callable[[Node], RaftView] = raft_view):
         super().__init__(view)
         self.committed: dict[int, tuple[int, tuple]] = {}
-        self.led: dict[int, tuple[int, int, list]] = {}
+        self.led: dict[int, tuple[int, int, Sequence]] = {}
         self.looked: dict[int, int] = {}
 
     def look(self, node: int, view: RaftView) -> None:
@@ -154,7 +154,7 @@ class LeaderCompleteness(RaftMonitor):
                 for term in self.led:
                     self._compare(term, index)
         if view.leads and view.term not in self.led:
-            self.led[view.term] = node, view.base, list(view.entries)
+            self.led[view.term] = node, view.base, view.entries[:]
             for index in self.committed:
                 self._compare(view.term, index)
 
