@@ -59,7 +59,7 @@ def downtimes_s(
 
     Raises: InvalidArgument.
     """
-    if not 0 < trials:
+    if trials < 1:
         raise InvalidArgument(f"trials={trials!r}: give a number from 1.")
     how = {"pre_vote": False, "heartbeat_s": timeout_s[0] / 2, **how}
 

@@ -1,4 +1,4 @@
-"""`play_logs`: a schedule of Raft, played with the log of every node after each step."""
+"""`play_logs`: a schedule of Raft, played with each node's log after each step."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -54,7 +54,9 @@ class LogAnimation(NodeAnimation):
         taken = [0, *(int(frame.at_s) + 1 for frame in self.frames[1:-1])]
         self.last = states[-1]
         shown = [states[number] for number in taken] + [self.last]
-        self.logs = [[_plain(log) for log in logs] for logs in shown[-len(self.frames) :]]
+        self.logs = [
+            [_plain(log) for log in logs] for logs in shown[-len(self.frames) :]
+        ]
 
     def still(self, y: float) -> tuple[str, float]:
         """Return the logs at the end, drawn from `y` on, and the y below them."""

@@ -87,7 +87,7 @@ def _woven(animation):
         body.append(f'<g transform="translate(14 {y})">{line}</g>')
         y += animation.spacetime.bottom + 14
     if animation.logs:
-        drawn, y = animation.still(y + 10)
+        drawn, y = animation.still(y + 24)
         body.append(drawn)
     hidden = animation.spacetime.count - shown
     if hidden > 0:

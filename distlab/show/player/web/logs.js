@@ -21,7 +21,7 @@ function logs(film, svg) {
         const index = base + at + 1, x = left + (index - 1 - first) * cell, c = each % 6, done = index <= commit;
         if (index <= from) return;
         const fresh = !before[node] || before[node][4][index - before[node][2] - 1] !== each;
-        parts.push(tag("rect", { class: done ? `f${c}` : `pill s${c} late`, x, y, width: cell - 4, height: tall, rx: 4 }));
+        parts.push(tag("rect", { "data-entry": `${node} ${index} ${each}`, class: done ? `f${c}` : `pill s${c} late`, x, y, width: cell - 4, height: tall, rx: 4 }));
         if (fresh) parts.push(tag("rect", { class: "fresh", x: x - 2, y: y - 2, width: cell, height: tall + 4, rx: 5 }));
         parts.push(tag("text", { class: done ? `num n${c}` : "ink", x: x + cell / 2 - 2, y: y + 20, "font-size": 13, "text-anchor": "middle" }, each));
       });
