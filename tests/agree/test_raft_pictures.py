@@ -12,7 +12,7 @@ from distlab.agree.raft import RaftStore
 from distlab.agree.raft.election_time import UnequalFollower, downtimes_s
 from distlab.agree.raft.picture import play_logs
 from distlab.errors import InvalidArgument
-from distlab.network import Client, replay, step_through
+from distlab.network import Client, replay, simulate, step_through
 
 PLAIN = partial(RaftStore, pre_vote=False)
 WRITER = Client(0, [Call("write", "x", 1)])
@@ -86,10 +86,9 @@ def test_the_shortest_downtime_is_half_a_time_out_and_a_vote():
 
 
 def test_followers_have_logs_of_different_lengths_so_that_not_all_can_be_elected():
-    for me in range(1, 5):
-        follower = UnequalFollower(me, [node for node in range(5) if node != me])
-        assert list(follower.on_start({}))
-        assert (follower.log.last, follower.term) == (me, 1)
+    nodes = simulate(UnequalFollower, 5, until_s=0.001).nodes
+    assert [node.log.last for node in nodes] == [0, 1, 2, 3, 4]
+    assert {node.term for node in nodes} == {1}
 
 
 def test_a_number_of_trials_that_is_none_is_refused():
