@@ -12,10 +12,10 @@ a member that is cut off answers it too, and its state may be arbitrarily stale.
 `etcd_client` lists the errors after which an operation has failed, and those that
 leave its outcome unknown.
 
-Without `fsync=True` members run without it: their writes survive their own death by kill -9, in the
-system's memory, but would not survive that of the machine. Version 3.5.1 also has
-a known bug: killed under heavy load, a member can lose entries it had applied,
-which 3.5.3 fixes.
+Without `fsync=True` members do not wait for their disks: their writes survive their
+own death by kill -9, in the system's memory, but would not survive that of the machine.
+Version 3.5.1 also has a known bug: killed under heavy load, a member can lose entries
+it had applied, which 3.5.3 fixes.
 """
 
 import os

@@ -239,6 +239,22 @@ def test_a_client_that_asks_again_is_answered_once_more_and_executed_once():
     assert ok(outcome)[-1].result == "0.1.2.3.4.5." and len(ok(outcome)) == 7
 
 
+def test_a_call_that_makes_no_sense_is_answered_and_stops_no_member():
+    bad = [
+        ("append", "x", "b"),
+        ("cas", "x", 3),
+        ("write", [1], 2),
+        ("add_member", None, {}),
+    ]
+    bad += [("transfer", None, 9), ("add_member", None, 7), ("fly", "x", 1)]
+    clients = [call("write", "x", 1), Client(0, [Call(*each) for each in bad], 0.2)]
+    outcome = simulate(FirstLeads, 3, [*clients, call("read", "x", at_s=0.9)])
+    results = [op.result for op in ok(outcome)]
+    assert results[1].startswith("not done: unsupported operand")
+    assert results[2].startswith("not done: cannot unpack") and results[3:] == [1]
+    assert sum(op.outcome == "failed" for op in outcome.history) == 5
+
+
 class Corrupt(RaftStore):
     """A store on whose disk two entries have changed places."""
 

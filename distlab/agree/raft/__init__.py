@@ -2,9 +2,31 @@
 
 messages, log    data          raft         replication, snapshots, reads, members
 election         leaders       key_value    the store    monitors    four properties
+election_time    their time    picture      logs that play
 """
 
 from distlab.agree.raft.key_value import RaftStore
+from distlab.agree.raft.monitors import (
+    ElectionSafety,
+    LeaderCompleteness,
+    LogMatching,
+    RaftView,
+    StateMachineSafety,
+    clients_linearizable,
+    raft_monitors,
+)
+from distlab.agree.raft.picture import play_logs
 from distlab.agree.raft.raft import Raft
 
-__all__ = ["Raft", "RaftStore"]
+__all__ = [
+    "ElectionSafety",
+    "LeaderCompleteness",
+    "LogMatching",
+    "Raft",
+    "RaftStore",
+    "RaftView",
+    "StateMachineSafety",
+    "clients_linearizable",
+    "play_logs",
+    "raft_monitors",
+]
