@@ -77,7 +77,7 @@ def downtimes_s(
 
 
 def _elected_s(make, delivery, seed, times):
-    """Return when the second leader begins; try short runs first."""
+    """Return the time at which a leader begins; short runs are tried first."""
     for until_s in times:
         run = simulate(make, 5, delivery=delivery, seed=seed, until_s=until_s)
         for event in run.trace.events:
