@@ -13,6 +13,7 @@ from distlab.agree.raft.election_time import UnequalFollower, downtimes_s
 from distlab.agree.raft.picture import play_logs
 from distlab.errors import InvalidArgument
 from distlab.network import Client, replay, simulate, step_through
+from distlab.show.player import NodeLog
 
 PLAIN = partial(RaftStore, pre_vote=False)
 WRITER = Client(0, [Call("write", "x", 1)])
@@ -41,9 +42,11 @@ def test_after_each_step_the_picture_has_each_nodes_terms_and_commit_index():
     animation = play_logs(PLAIN, 3, WRITER, schedule).animation
     assert len(animation.logs) == len(animation.frames) > 8
     for frame, logs in zip(animation.frames[1:-1], animation.logs[1:-1], strict=True):
-        drawn = [log and (log[4], log[3]) for log in logs]
+        drawn = [log and ([*log.terms], log.commit) for log in logs]
         assert drawn == seen[int(frame.at_s) + 1]
-    assert [log and (log[4], log[3]) for log in animation.logs[-1]] == seen[-1]
+    assert [log and ([*log.terms], log.commit) for log in animation.logs[-1]] == seen[
+        -1
+    ]
     assert any(None in logs for logs in animation.logs), "a dead node has no log"
 
 
@@ -66,7 +69,7 @@ def test_a_lost_disk_is_played_which_no_learner_can_pick():
         PLAIN, 3, WRITER, [*schedule, "node 1 starts again"]
     ).animation.logs
     assert replay(PLAIN, 3, WRITER, schedule).fits == len(schedule)
-    assert logs[-1][1][1:] == [0, 0, 0, []]
+    assert logs[-1][1] == NodeLog("follower", 0, (), 0, 0)
 
 
 def test_equal_time_outs_elect_nobody_and_medians_fall_with_the_spread():

@@ -12,7 +12,7 @@ from distlab.show.player.svg import box, color_of, text
 
 __all__ = ["LogAnimation", "NodeLog"]
 
-_LEFT, _CELL, _ROW, _TOP = 190, 34, 44, 22
+_LEFT, _CELL, _ROW, _TOP = 225, 34, 44, 22
 _MOST_DRAWN = 22
 
 
@@ -44,45 +44,38 @@ class LogAnimation(NodeAnimation):
 
     states: the logs of all nodes at the start, and after each step of the schedule;
         None for a node that is dead. The n-th step was played at the n-th second.
-    logs: [role, term, base, commit, terms] of each node, for each frame.
+    logs: the same, for each frame.
     """
 
     VIEWS, OPENS = ("logs", "space"), "logs"
 
     def __init__(self, trace, title, states: Sequence[Sequence[NodeLog | None]]):
         super().__init__(trace, title)
-        taken = [0, *(int(frame.at_s) + 1 for frame in self.frames[1:-1])]
-        self.last = states[-1]
-        shown = [states[number] for number in taken] + [self.last]
-        self.logs = [
-            [_plain(log) for log in logs] for logs in shown[-len(self.frames) :]
-        ]
+        taken = (0, *(int(frame.at_s) + 1 for frame in self.frames[1:-1]))
+        self.logs = [states[number] for number in taken][: len(self.frames) - 1]
+        self.logs.append(states[-1])
 
     def still(self, y: float) -> tuple[str, float]:
         """Return the logs at the end, drawn from `y` on, and the y below them."""
         drawn = [text("muted", 24, y, "The logs at the end", 13)]
-        first = max(0, *(len(log.terms) + log.base for log in self.last if log), 0)
+        first = max(0, *(len(log.terms) + log.base for log in self.logs[-1] if log), 0)
         first = max(0, first - _MOST_DRAWN)
-        for node, log in enumerate(self.last):
+        for node, log in enumerate(self.logs[-1]):
             top = y + _TOP + node * _ROW
             leads = log is not None and log.role == "leader"
             look = "ink strong" if leads else "ink"
             words = f"{log.role}, term {log.term}" if log else "crashed"
             drawn.append(text(look, 24, top + 20, f"node {node}: {words}", 12))
             drawn += _cells(log, top, first) if log else []
-        return "".join(drawn), y + _TOP + len(self.last) * _ROW
+        return "".join(drawn), y + _TOP + len(self.logs[-1]) * _ROW
 
     def alt(self):
         """Return the text alternative of the animation."""
         ends = (
             f"Node {node} at the end: {log.words() if log else 'crashed'}."
-            for node, log in enumerate(self.last)
+            for node, log in enumerate(self.logs[-1])
         )
         return " ".join([super().alt(), *ends])
-
-
-def _plain(log):
-    return log and [log.role, log.term, log.base, log.commit, list(log.terms)]
 
 
 def _cells(log, top, first):
