@@ -9,7 +9,7 @@ outcome 1, outcome 2    points 4 and 5: before the first, before the second
 import time
 from collections.abc import Iterable
 
-from distlab.agree.commit.two_phase import Prepare, Status, TwoPhaseCommit
+from distlab.agree.commit.two_phase import COMMITTED, Prepare, Status, TwoPhaseCommit
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash
 from distlab.network import Client, Cluster, Note, Save, simulate
@@ -18,7 +18,8 @@ from distlab.trace import Call
 
 __all__ = ["POINTS", "StopsAtPoint", "crash_points"]
 
-# point -> the effect before which the coordinator stops, and how many like it came
+# point -> the effect before which a coordinator that does not abort stops, and how
+# many like it came
 POINTS = {
     "before prepare": (Prepare, 0),
     "after one prepare": (Prepare, 1),
@@ -35,7 +36,9 @@ def _up_to_point(method):
             self.point, self.passed = event[1].key, 0
         kind, before = POINTS.get(self.point, ((), 0))
         for effect in getattr(super(StopsAtPoint, self), method)(*event) or ():
-            if isinstance(getattr(effect, "message", effect), kind):
+            what = getattr(effect, "message", effect)
+            state = getattr(what, "state", COMMITTED)
+            if isinstance(what, kind) and state == COMMITTED:
                 if self.passed == before and not self.stopped:
                     yield Note(f"stops {self.point}")
                 self.stopped, self.passed = self.passed >= before, self.passed + 1

@@ -164,7 +164,7 @@ class TwoPhaseCommit(Node):
             case ("vote", txn):
                 return [Send(COORDINATOR, Voted(txn, self.log[txn].state != ABORTED))]
             case ("decision", txn):
-                return self.announce(txn, *self.log[txn][::2])
+                return self.announce(txn, COMMITTED, self.log[txn].others)
             case ("status", sender, status):
                 return [Send(sender, status)]
 
@@ -235,7 +235,7 @@ class TwoPhaseCommit(Node):
 
     def on_doubt(self, txn: int) -> Iterator[Effect]:
         """Ask all others: a yes cannot be taken back, as it may have been counted."""
-        self.reports[txn] = {}
+        self.reports.setdefault(txn, {})
         for node in (COORDINATOR, *self.log[txn].others):
             yield Send(node, Inquiry(txn))
         yield self.doubt_timer(txn)
@@ -248,19 +248,19 @@ class TwoPhaseCommit(Node):
         """Answer an inquiry; a participant that has not voted first logs a no."""
         if self.me != COORDINATOR and txn not in self.log:
             yield self.write(txn, LogRecord(ABORTED))  # a late Prepare gets this no
-        own = self.me != COORDINATOR
-        state = self.log[txn].state if own else self.recorded_outcome(txn)
+        decides = self.me == COORDINATOR
+        state = self.recorded_outcome(txn) if decides else self.log[txn].state
         if state is not None:  # as it is now: the sync covers no later write
             yield Sync(("status", sender, Status(state, txn)))
 
     def hear(self, txn: int, sender: int, state: str) -> Iterator[Effect]:
         """Decide by the reports, or stay in doubt, with the lock."""
         if txn == self.locked_by:
-            reports = self.reports.setdefault(txn, {})
+            reports, was_blocked = self.reports.setdefault(txn, {}), self.blocked
             reports[sender] = state
             if outcome := self.termination([*reports.values()]):
                 yield from self.learn(txn, outcome)
-            elif self.blocked:
+            elif self.blocked and not was_blocked:
                 yield Note(f"blocked by {txn}")
 
     def termination(self, states: list[str]) -> str | None:
