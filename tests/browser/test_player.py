@@ -13,7 +13,8 @@ from traces import CRASHED, CUT_OFF, KILLED, SPLIT, event, ring_trace
 
 from distlab import follow
 from distlab.collectives import ring_all_reduce
-from distlab.show import compare, player
+from distlab.show import Player, compare, player
+from distlab.show.player import LogAnimation, NodeLog
 from distlab.trace import Trace
 
 SHARES = """root => [...root.querySelectorAll('.graph svg:first-of-type path')]
@@ -446,3 +447,27 @@ def test_a_split_cuts_the_ways_between_the_sides_of_the_graph(show):
     for frame in made.animation.frames:
         assert screen.ask(COUNT, ".cut") == bool(frame.cuts)
         screen.keys("ArrowRight")
+
+
+# ---- logs -----------------------------------------------------------------------
+
+LOGS = """root => [...root.querySelectorAll('.logs [data-entry]')]
+    .map(cell => [cell.dataset.entry, /^f\\d$/.test(cell.getAttribute('class'))])"""
+
+
+def test_the_logs_show_each_entrys_term_and_fill_what_is_committed(show):
+    states = [[None, NodeLog("follower", 1, (), 0, 0)]]
+    states += [
+        [NodeLog("leader", 2, (1, 2), 1, k), NodeLog("follower", 2, (1,), 1, 2)]
+        for k in (2, 3)
+    ]
+    events = [event(0, at, at, "mark", label="timer x") for at in (0.0, 1.0)]
+    trace = Trace(2, events, who="node")
+    screen = show(Player(LogAnimation(trace, "Logs", states)))
+    assert screen.ask(LOGS) == []
+    assert "crashed" in screen.text(".logs")
+    screen.keys("Tab", "ArrowRight")
+    assert screen.ask(LOGS) == [["0 2 1", True], ["0 3 2", False], ["1 2 1", True]]
+    screen.keys("End")
+    assert screen.ask(LOGS) == [["0 2 1", True], ["0 3 2", True], ["1 2 1", True]]
+    assert "leader, term 2" in screen.text(".logs")

@@ -2,6 +2,7 @@
 
 messages, log    data          raft         replication, snapshots, reads, members
 election         leaders       key_value    the store    monitors    four properties
+election_time    their time    picture      logs that play
 """
 
 from distlab.agree.raft.key_value import RaftStore
@@ -14,6 +15,7 @@ from distlab.agree.raft.monitors import (
     clients_linearizable,
     raft_monitors,
 )
+from distlab.agree.raft.picture import play_logs
 from distlab.agree.raft.raft import Raft
 
 __all__ = [
@@ -25,5 +27,6 @@ __all__ = [
     "RaftView",
     "StateMachineSafety",
     "clients_linearizable",
+    "play_logs",
     "raft_monitors",
 ]

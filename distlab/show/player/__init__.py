@@ -5,6 +5,16 @@ Trace ─▶ shown_steps ─▶ Animation: its frames ─┬─▶ page: HTML th
 """
 
 from distlab.show.player.compare import Comparison, compare
+from distlab.show.player.log_animation import LogAnimation, NodeLog
 from distlab.show.player.player import Player, folded, player, save
 
-__all__ = ["Comparison", "Player", "compare", "folded", "player", "save"]
+__all__ = [
+    "Comparison",
+    "LogAnimation",
+    "NodeLog",
+    "Player",
+    "compare",
+    "folded",
+    "player",
+    "save",
+]

@@ -68,6 +68,7 @@ class Animation:
     unit = ""  # of time, if it is not seconds
     looks, key, held, most, over = {}, [], [], 0, ()  # see `PipelineAnimation`
     spacetime = None  # a space-time view of its own
+    logs = ()  # see `LogAnimation`
     WHOLE = False  # True if a contribution fills its cell, as there is only one
 
     def __init__(self, trace, title="", *, bound=None, shape="auto"):

@@ -50,6 +50,7 @@ def player_data(animation) -> dict:
         "names": [animation.name(rank) for rank in animation.rows],
         "opens": animation.OPENS,
         "spacetime": _spacetime(animation),
+        "logs": animation.logs,
         "bytes": int(animation.who == "rank"),
         "words": _words(animation),
         "unit": animation.unit,

@@ -28,10 +28,16 @@ _SCRIPTS = (
     "lanes.js",
     "space.js",
     "spacetime.js",
+    "logs.js",
     "save.js",
     "controls.js",
 )
-_VIEWS = (("graph", "graph"), ("lanes", "lanes"), ("space", "space-time"))
+_VIEWS = (
+    ("logs", "logs"),
+    ("graph", "graph"),
+    ("lanes", "lanes"),
+    ("space", "space-time"),
+)
 # drawn and not written: not every font has these letters
 _BUTTONS = (
     ("start", "M3 3v10h2V3zM14 3v10L6 8z", "to the start"),
@@ -41,7 +47,7 @@ _BUTTONS = (
     ("end", "M13 3v10h-2V3zM2 3v10l8-5z", "to the end"),
 )
 _KEYS = (
-    "space: play or pause · ← →: one step · ↑ ↓: speed · Home, End · 1 2 3: views · "
+    "space: play or pause · ← →: one step · ↑ ↓: speed · Home, End · 1 2 3 4: views · "
     "n: next fault or other event · + −: zoom in the lanes, 0: all · "
     "Esc: back to the notebook"
 )

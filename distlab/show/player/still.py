@@ -86,6 +86,9 @@ def _woven(animation):
     for line in lines:
         body.append(f'<g transform="translate(14 {y})">{line}</g>')
         y += animation.spacetime.bottom + 14
+    if animation.logs:
+        drawn, y = animation.still(y + 24)
+        body.append(drawn)
     hidden = animation.spacetime.count - shown
     if hidden > 0:
         words = f"and {plural(hidden, 'more frame')}, which the player shows"

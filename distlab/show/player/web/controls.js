@@ -8,13 +8,13 @@ function mount(root, films, differs, opens) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const clocked = films[0].held.length > 0, pace = Math.max(1, count / 40);  // a schedule plays evenly, within a minute
   const scrub = find(".scrub input"), play = find(".play");
-  const views = { graph: [], lanes: [], space: [] };
+  const views = { graph: [], lanes: [], space: [], logs: [] };
   let p = 0, playing = false, speed = 2, zoom = 1, view = films[0].opens, last = 0, held = false;
 
   films.forEach((film, k) => {
     const box = film.box = all(".run")[k], part = name => box.querySelector(name);
-    const draws = { graph: svg => graph(film, svg, part(".panel")), lanes: svg => lanes(film, svg), space: svg => (film.spacetime ? spacetime : space)(film, svg) };
-    for (const [name, svg] of [["graph", part(".graph>svg")], ["lanes", part(".lanes")], ["space", part(".space")]])
+    const draws = { graph: svg => graph(film, svg, part(".panel")), lanes: svg => lanes(film, svg), space: svg => (film.spacetime ? spacetime : space)(film, svg), logs: svg => logs(film, svg) };
+    for (const [name, svg] of [["graph", part(".graph>svg")], ["lanes", part(".lanes")], ["space", part(".space")], ["logs", part(".logs")]])
       if (svg) views[name].push([draws[name](svg), svg, ...name === "graph" && part(".panel") ? [part(".panel")] : []]);
     box.addEventListener("moment", event => seek(position(film, event.detail)));
   });
@@ -108,7 +108,7 @@ function mount(root, films, differs, opens) {
   const keys = {
     " ": actions.play, k: actions.play, ArrowLeft: actions.back, ArrowRight: actions.next, Home: actions.start, End: actions.end,
     ArrowUp: () => faster(1), ArrowDown: () => faster(-1), "+": actions.in, "=": actions.in, "-": actions.out, n: jump, d: () => differs > 0 && seek(differs),
-    0: () => closer(1e-9), Escape: () => (root.closest(".jp-Notebook") ?? document.activeElement).focus(), 1: () => look("graph"), 2: () => look("lanes"), 3: () => look("space"),
+    0: () => closer(1e-9), Escape: () => (root.closest(".jp-Notebook") ?? document.activeElement).focus(), 1: () => look("graph"), 2: () => look("lanes"), 3: () => look("space"), 4: () => look("logs"),
   };
   root.addEventListener("click", event => {
     const button = event.target.closest("button");
