@@ -464,9 +464,11 @@ def test_the_logs_show_each_entrys_term_and_fill_what_is_committed(show):
     events = [event(0, at, at, "mark", label="timer x") for at in (0.0, 1.0)]
     trace = Trace(2, events, who="node")
     screen = show(Player(LogAnimation(trace, "Logs", states)))
+    assert len(screen.ask(LOGS)) == 3  # it opens at the end
+    screen.keys("Tab", "Home")
     assert screen.ask(LOGS) == []
     assert "crashed" in screen.text(".logs")
-    screen.keys("Tab", "ArrowRight")
+    screen.keys("ArrowRight")
     assert screen.ask(LOGS) == [["0 2 1", True], ["0 3 2", False], ["1 2 1", True]]
     screen.keys("End")
     assert screen.ask(LOGS) == [["0 2 1", True], ["0 3 2", True], ["1 2 1", True]]

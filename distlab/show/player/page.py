@@ -61,7 +61,8 @@ def fragment(
     names: over each animation, if there are two. differs: the first step at which they
     differ, 0 for none. verdict: the difference there, in words; `wrong` if that is a
     mistake. image: a data URL of the picture for pages that run no scripts.
-    A run that failed opens at its failure, and a wrong one at the mistake.
+    A run that failed opens at its failure, a wrong one at the mistake, and logs at the
+    end of their schedule.
     """
     key = secrets.token_hex(6)
     pair = len(animations) > 1
@@ -71,7 +72,8 @@ def fragment(
     )
     shown = animations[0]
     kind = " two" if pair and "graph" in shown.VIEWS else ""
-    opens = differs if wrong else failed_step(shown)
+    opens = len(shown.frames) - 1 if shown.OPENS == "logs" else failed_step(shown)
+    opens = differs if wrong else opens
     data = [player_data(animation) for animation in animations]
     notes = " ".join(
         dict.fromkeys(note for animation in data for note in animation["notes"])
