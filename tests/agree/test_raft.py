@@ -4,18 +4,28 @@ from functools import partial
 
 import pytest
 import raft as small
-from raft_bugs import FAST, AnyMessageResets, fuzzed, remove, writes
+from raft_bugs import FAST, AnyMessageResets, elect, fuzzed, remove, stand, take, writes
 
 from distlab import Call, InvalidArgument, NodeFailed
 from distlab.agree.raft import RaftStore
-from distlab.agree.raft.messages import AppendEntries, RaftEntry
+from distlab.agree.raft.log import RaftLog
+from distlab.agree.raft.messages import AppendEntries, RaftEntry, RaftSnapshot
 from distlab.agree.raft.monitors import (
     RaftView,
     clients_linearizable,
     raft_monitors,
 )
 from distlab.faults import Crash, Cut, Pause, Split
-from distlab.network import Client, Cluster, Delivery, Node, Send, fuzz, simulate
+from distlab.network import (
+    Client,
+    Cluster,
+    Delivery,
+    Node,
+    Send,
+    fuzz,
+    simulate,
+    step_through,
+)
 
 RIGHT = partial(RaftStore, **FAST)
 
@@ -227,6 +237,64 @@ def test_a_read_takes_a_round_of_messages_and_none_with_a_lease(lease, messages)
         )
 
     assert abs(sent(60) - sent(10) - messages) <= messages / 4
+
+
+def test_a_refusal_of_a_message_of_an_earlier_term_confirms_no_read():
+    """Node 0 leads terms 1 and 2, with a crash between; its rounds begin at 0 again."""
+    clients = [Client(0, [Call("read", "x")]) for _ in range(3)]
+    run = step_through(partial(RaftStore, pre_vote=False), 3, clients)
+    elect(run, 0, 1, 2)
+    take(run, "client 0", "the timer 'heartbeat' of node 0", "node 0 crashes")
+    take(run, "node 0 starts")
+    stand(run, 0)
+    for node in (1, 2):
+        take(run, f"node {node} gets 'RequestVote term=2", f"node {node} has synced")
+    take(run, "node 0 gets 'Vote", "node 0 has synced")
+    take(run, "node 1 gets 'AppendEntries term=2", "node 0 gets 'AppendReply")
+    take(run, "node 1 gets 'AppendEntries term=2", "node 1 has synced")
+    take(run, "node 0 gets 'AppendReply", "node 2 gets 'AppendEntries term=1")
+    take(run, "node 0 gets 'AppendReply term=2 fits=False", "client 1", "client 2")
+    assert run.nodes[0].commit == 2 and not ok(run.outcome())
+
+
+@pytest.mark.parametrize(
+    "terms, kept", [("122", ""), ("124", ""), ("133", "3"), ("134", "4"), ("1", "")]
+)
+def test_a_crash_between_snapshot_and_log_keeps_the_entries_that_follow(terms, kept):
+    """The snapshot ends with index 2 of term 3; the log on disk is older."""
+    log = [RaftEntry(int(term), n, 0, None) for n, term in enumerate(terms, 1)]
+    snapshot = RaftSnapshot(2, 3, (0, 1, 2))
+    for _ in range(2):  # on_start rewrites the log
+        log = RaftLog.load({"snapshot": snapshot, "log": log}, (0, 1, 2)).entries
+        assert "".join(str(entry.term) for entry in log) == kept
+
+
+class Heartbeats(FirstLeads):
+    """A node that keeps what its timers send to node 2."""
+
+    def on_start(self, saved):
+        self.sent = []
+        return super().on_start(saved)
+
+    def on_timer(self, name):
+        for effect in super().on_timer(name):
+            if type(effect) is Send and effect[0] == 2:
+                self.sent.append(effect[1])
+            yield effect
+
+
+@pytest.mark.parametrize("snapshot_every", [None, 5])
+def test_a_silent_peer_gets_neither_entries_nor_snapshots_until_it_replies(
+    snapshot_every,
+):
+    """Node 1 leads after node 0, and node 2 is dead until the end."""
+    make = partial(Heartbeats, snapshot_every=snapshot_every)
+    clients = [writes(0, 30), call("transfer", None, 1, 0.7)]
+    clients += [call("write", "x", 7, 0.8, node=1), call("read", "x", at_s=2, node=1)]
+    outcome = simulate(make, 3, clients, faults=Crash(2, 0.0, 1.9))
+    sent = [m for node in outcome.nodes[:2] for m in node.sent if m[0] == node.term]
+    assert len(sent) > 90 and not any(getattr(m, "entries", True) for m in sent)
+    assert outcome.nodes[2].data == {"x": 7}
 
 
 def test_a_client_that_asks_again_is_answered_once_more_and_executed_once():

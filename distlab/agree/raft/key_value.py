@@ -21,6 +21,11 @@ class RaftStore(Raft):
     data: key -> value. sessions: client -> (number of its last call, its result).
     Invariant: both depend only on the entries applied.
 
+    Limits: sessions never expire. A repeat of a call before the client's last one gets
+    the result of the last: right only for clients with one call at a time. A new member
+    counts for majorities at once, with an empty log: until it has caught up, fewer
+    crashes stop the cluster (in the dissertation, section 4.2.1, it catches up first).
+
     Cost: of a call 2 (n - 1) messages, and one sync of the leader beside one of each
     follower; calls that arrive meanwhile share them. A read takes no entry, and with a
     lease no message.

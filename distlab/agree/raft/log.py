@@ -24,10 +24,15 @@ class RaftLog:
     def load(cls, saved: dict[str, Any], members: tuple) -> "RaftLog":
         """Make the log that a disk holds; `members` are those of an empty one.
 
+        After a crash between the two writes of `Raft.install`, the entries on disk are
+        of the time before the snapshot, and are kept by the rule of `compact`.
+
         Raises: CorruptLog naming the first entry that cannot be right.
         """
         snapshot = saved.get("snapshot", RaftSnapshot(0, 0, members))
-        entries = [e for e in saved.get("log", ()) if e.index > snapshot.index]
+        index, term, log = snapshot.index, snapshot.term, saved.get("log", ())
+        conflict = any(e.index == index and e.term != term for e in log)
+        entries = [] if conflict else [e for e in log if e.index > index]
         before = snapshot
         for entry in entries:
             if entry.index != before.index + 1 or entry.term < before.term:

@@ -44,7 +44,8 @@ class RaftSnapshot(NamedTuple):
 class RequestVote(NamedTuple):
     """A candidate's request, with index and term of its last entry.
 
-    pre: whether it only asks if it would be elected; its term is then not yet the next.
+    pre: whether it only asks if it would be elected. Its term is then the current one;
+    a pre-vote of the dissertation (section 9.6) or of etcd is for the next.
     transfer: whether the leader has asked it to stand.
     """
 
@@ -90,7 +91,8 @@ class AppendReply(NamedTuple):
     """The response to entries or a snapshot.
 
     last: if `fits`, the log agrees with the leader's up to this index, and is durable;
-    else it may agree up to this index at most.
+    else it may agree up to this index at most. round: of the request; -1 if that is of
+    an old term, as its sender may lead again, and count its rounds from 0 again.
     """
 
     term: int

@@ -3,7 +3,8 @@
     ElectionSafety         one node leads a term, at most
     LogMatching            equal index and term: the same entry, and the same before it
     LeaderCompleteness     what is committed is in the log of every later leader
-    StateMachineSafety     no two nodes commit, or apply, different entries at an index
+    StateMachineSafety     no two nodes execute different commands at one index, and
+                           none loses what it has executed
 
 Each remembers the whole run, also what a crash has erased. They read a node through a
 function that returns its `RaftView`; `raft_view` does so for `Raft`, and a function of
@@ -170,7 +171,9 @@ class LeaderCompleteness(RaftMonitor):
 
 @dataclass
 class StateMachineSafety(RaftMonitor):
-    """No two nodes commit, or apply, different entries at one index.
+    """No two nodes execute different commands at one index, and none loses what it has.
+
+    A node whose log ends before its applied or its commit index has lost an entry.
 
     committed: index -> (entry, the node that committed it first).
     compared: node -> the index up to which its entries were compared.

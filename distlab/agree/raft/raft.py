@@ -56,9 +56,10 @@ class Raft(LeaderElection):
     first: the index of the entry with which it began its term.
     next: of each peer, the index to send next. match: the highest known to be durable
         there. Invariant: match < next, and match never falls.
-    flying: peers with entries under way; no more are sent to them until they reply.
-    round: of messages, the last one's number; it rises. acked: the last that each peer
-        has replied to. active: the peers that replied since the last check.
+    flying: peer -> the first index under way; no more are sent to it until it replies.
+    round: of messages, the last one's number; it rises, from 0 again after a restart.
+        acked: the last that each peer has replied to in this term. active: the peers
+        that replied since the last check.
     sent_s: round -> this node's clock. expired: the last round whose lease is over.
     reads: request -> (call, index, round): served once the index is applied, and a
         majority has replied to the round.
@@ -92,10 +93,10 @@ class Raft(LeaderElection):
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
         """Send heartbeats, check the quorum, or note that a lease is over."""
         if name == "heartbeat":
-            for peer in self.flying:
-                self.next[peer] = self.match[peer] + 1  # no reply: it may be lost
-            self.flying.clear()
+            silent = [peer for peer in self.others() if peer in self.flying]
             yield from self.replicate()
+            for peer in silent:
+                yield from self.probe(peer)
         elif type(name) is tuple:
             self.expired = max(self.expired, name[1])
         elif name == "election" and self.role == LEADER:
@@ -122,7 +123,7 @@ class Raft(LeaderElection):
         """Lead this term: begin with an entry of it, so that one can be committed."""
         self.role, self.leader, self.heard, self.target = LEADER, self.me, True, None
         self.next, self.match, self.acked, self.sent_s = {}, {}, {}, {}
-        self.active, self.flying = set(), set()
+        self.active, self.flying = set(), {}
         self.expired, self.first = self.round, self.log.last + 1
         yield Note(f"leader of term {self.term}")
         yield from self.propose(0, None)
@@ -182,15 +183,27 @@ class Raft(LeaderElection):
         """Send a peer the entries from `next` on, or the snapshot that has them."""
         log, first = self.log, self.next.setdefault(peer, self.log.last)
         self.match.setdefault(peer, 0)
-        self.flying.add(peer)
+        self.flying[peer] = first
         if first <= log.base:
             self.next[peer] = log.base + 1
             yield Send(peer, InstallSnapshot(self.term, log.snapshot, self.round))
             return
         entries = log.since(first, self.most_entries)
         self.next[peer] = first + len(entries)
-        about = self.term, first - 1, log.term(first - 1), entries
-        yield Send(peer, AppendEntries(*about, self.commit, self.round))
+        yield Send(peer, self.after(first - 1, entries))
+
+    def probe(self, peer: int) -> Iterator[Effect]:
+        """Ask a peer that has not replied for what it has; what was sent may be lost.
+
+        It may be dead or slow: it gets no entries and no snapshot until it replies.
+        """
+        self.next[peer] = self.flying[peer]
+        yield Send(peer, self.after(max(self.next[peer] - 1, self.log.base), ()))
+
+    def after(self, previous: int, entries: tuple[RaftEntry, ...]) -> AppendEntries:
+        """Return the message with the entries after an index."""
+        about = self.term, previous, self.log.term(previous), entries
+        return AppendEntries(*about, self.commit, self.round)
 
     def matched(self, peer: int, reply: AppendReply) -> int:
         """Return the index up to which a peer's log agrees, by its reply."""
@@ -198,7 +211,7 @@ class Raft(LeaderElection):
 
     def on_append_reply(self, sender: int, reply: AppendReply) -> Iterator[Effect]:
         """Note what a peer has; commit, serve reads, and send it what it lacks."""
-        if not self.is_current(reply) or self.role != LEADER:
+        if not self.is_current(reply) or self.role != LEADER or reply.round < 0:
             return
         match = self.match.get(sender, 0)
         if reply.fits:
@@ -208,7 +221,7 @@ class Raft(LeaderElection):
             self.next[sender] = max(match, reply.last) + 1
         self.acked[sender] = max(self.acked.get(sender, 0), reply.round)
         self.active.add(sender)
-        self.flying.discard(sender)
+        self.flying.pop(sender, None)
         yield from self.commit_more()
         yield from self.serve_reads()
         if self.role == LEADER and sender in self.members:
@@ -273,7 +286,7 @@ class Raft(LeaderElection):
     def on_append_entries(self, sender: int, sent: AppendEntries) -> Iterator[Effect]:
         """Take a leader's entries, if they fit."""
         if sent.term < self.term:
-            yield Send(sender, AppendReply(self.term, False, 0, sent.round))
+            yield Send(sender, AppendReply(self.term, False, 0, -1))
             return
         yield from self.follow(sender)
         fits = self.fits(sent.previous, sent.previous_term)
@@ -350,7 +363,7 @@ class Raft(LeaderElection):
     def on_install_snapshot(self, sender: int, sent: InstallSnapshot) -> Iterator:
         """Take the leader's snapshot in place of entries that it has no more."""
         if sent.term < self.term:
-            yield Send(sender, AppendReply(self.term, False, 0, sent.round))
+            yield Send(sender, AppendReply(self.term, False, 0, -1))
             return
         yield from self.follow(sender)
         snapshot = sent.snapshot
@@ -437,5 +450,5 @@ class Raft(LeaderElection):
             return
         yield Reply(request)
         self.target = target
-        self.flying.discard(target)
+        self.flying.pop(target, None)
         yield from self.replicate()
