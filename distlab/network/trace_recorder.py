@@ -9,9 +9,10 @@ from distlab.errors import NodeFailed
 from distlab.network.describe import describe_call, describe_response, shorten
 from distlab.trace import Call, Event, Trace
 
-__all__ = ["TraceRecorder", "lost"]
+__all__ = ["CRASHES", "LOST", "TraceRecorder", "lost"]
 
-
+# Step of a schedule -> what the disk loses in it, as in a `Crash`.
+CRASHES = {"crash": "", "power_loss": "unsynced", "disk_loss": "disk"}
 LOST = {"unsynced": "unsynced writes", "last write": "a write", "disk": "everything"}
 
 
@@ -41,23 +42,43 @@ class TraceRecorder:
         """Record a mark of a node, or a fault."""
         self.event(node, kind, None, 0, words)
 
+    def step(self, kind: str, a: int = 0, b: int = 0, words: str = "") -> None:
+        """Record a timer or a fault, as a `ScheduleStep` does; "heal" has words, too."""
+        if not self.traced:
+            return
+        partition, cut_off = f"partition {words}", f"cut off from node {b}"
+        match kind:
+            case "timer":
+                self.mark(a, f"timer {shorten(words)}")
+            case "crash" | "power_loss" | "disk_loss":
+                self.crashed(a, CRASHES[kind])
+            case "restart":
+                self.mark(a, "restart", "fault")
+            case "split":
+                self._begin(0, partition, "fault")
+            case "heal":
+                self._end(0, partition)
+            case "cut":
+                self._begin(a, cut_off, "mark")
+            case "mend":
+                self._end(a, cut_off)
+            case "clock":
+                self.mark(a, f"clock reads {float(words):.6g} s")
+
     def crashed(self, node: int, lost: str) -> None:
         """Record a crash of a node, and what its disk has lost."""
         if lost:
             self.mark(node, f"disk loses {LOST[lost]}")
         self.mark(node, "crash", "fault")
 
-    def lasting(self, node: int, words: str, kind: str = "mark") -> None:
-        """Record what lasts until `over`, or else to the end of the run."""
-        if self.traced:
-            self._lasting[node, words] = len(self.events)
-            self.mark(node, words, kind)
+    def _begin(self, node, words, kind):
+        """Record what lasts to the end of the run, or to its `_end`."""
+        self._lasting[node, words] = len(self.events)
+        self.mark(node, words, kind)
 
-    def over(self, node: int, words: str) -> None:
-        """End a fault that lasts."""
-        if self.traced:
-            at = self._lasting.pop((node, words))
-            self.events[at] = self.events[at]._replace(end=self.now)
+    def _end(self, node, words):
+        at = self._lasting.pop((node, words))
+        self.events[at] = self.events[at]._replace(end=self.now)
 
     def asked(self, number: int, node: int, call: Call, heard: bool) -> None:
         """Record a client's call of a node."""

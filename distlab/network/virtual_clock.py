@@ -26,12 +26,7 @@ from distlab.faults import (
     check_node_faults,
 )
 from distlab.history import History
-from distlab.network.client import (
-    Client,
-    ClientSession,
-    check_clients,
-    check_seconds,
-)
+from distlab.network.client import Client, ClientSession, check_clients, check_seconds
 from distlab.network.copies import ATOMS, freeze, plain_copy
 from distlab.network.delivery import Delivery, SimulatedNetwork, check_delivery
 from distlab.network.describe import describe, shorten
@@ -151,10 +146,10 @@ class SimulatedRun(Runtime, TraceRecorder):
         match fault:
             case Split():
                 sides = " | ".join(" ".join(map(str, side)) for side in fault.sides)
-                begin, end = (self._split, sides), (self._heal, sides)
+                begin, end = [(self.step, k, 0, 0, sides) for k in ("split", "heal")]
             case Cut():
-                begin = self._cut, fault.src, fault.dst
-                end = self._mend, fault.src, fault.dst
+                link = fault.src, fault.dst
+                begin, end = [(self.step, kind, *link) for kind in ("cut", "mend")]
             case Crash():
                 begin = self._crash, fault.node, fault.loses
                 end = self._restart, fault.node
@@ -296,13 +291,10 @@ class SimulatedRun(Runtime, TraceRecorder):
         if not self._postponed(node, self._run_out, node, name, token):
             del self._timers[node][name]
             self._for_client = False
-            self._fire(node, name)
-
-    def _fire(self, node, name):
-        if self.traced:
-            self.mark(node, f"timer {shorten(describe(name))}")
-        host = self.hosts[node]
-        self._react(host, host.timer, name)
+            if self.traced:
+                self.step("timer", node, 0, describe(name))
+            host = self.hosts[node]
+            self._react(host, host.timer, name)
 
     def _postponed(self, node, what, *args):
         """Return True if a node pauses; what was to happen then happens afterwards."""
@@ -329,12 +321,10 @@ class SimulatedRun(Runtime, TraceRecorder):
         self._under_way -= for_client
         if self.hosts[node] is not None and self._restarts[node] == restarts:
             self._for_client = for_client
-            self._synced(node, token, written)
-
-    def _synced(self, node, token, written):
-        self.disks[node].synced(written)
-        host = self.hosts[node]
-        self._react(host, host.synced, token)
+            self.disks[node].synced(written)
+            self.step("synced", node, 0, describe(token))
+            host = self.hosts[node]
+            self._react(host, host.synced, token)
 
     def note(self, node: int, words: str) -> None:
         """Write words into the trace."""
@@ -369,7 +359,8 @@ class SimulatedRun(Runtime, TraceRecorder):
     def _wait_no_longer(self, number, attempt):
         session = self.sessions[number]
         if session.attempt == attempt and session.attempts.waits:
-            self._end(number, "unknown")
+            self.step("time_out", number)
+            self._ends(number, "unknown")
 
     def reply(self, node: int, request: int, result: Any) -> None:
         """Send a client the result of its call."""
@@ -386,9 +377,9 @@ class SimulatedRun(Runtime, TraceRecorder):
         heard = session.hears(request, node, outcome == "ok")
         self.answered(node, number, self._called[request], result, why, heard)
         if heard:
-            self._end(number, outcome, result, to)
+            self._ends(number, outcome, result, to)
 
-    def _end(self, number, outcome, result=None, to=None):
+    def _ends(self, number, outcome, result=None, to=None):
         """End a client's wait, and let it ask again or make its next call."""
         session = self.sessions[number]
         operation = session.end(self.now, outcome, result, to)
@@ -408,21 +399,9 @@ class SimulatedRun(Runtime, TraceRecorder):
 
     def _restart(self, node):
         self._for_client = False
-        self.mark(node, "restart", "fault")
+        self.step("restart", node)
         self._restarts[node] += 1
         self._start(node)
-
-    def _split(self, sides):
-        self.lasting(0, f"partition {sides}", "fault")
-
-    def _heal(self, sides):
-        self.over(0, f"partition {sides}")
-
-    def _cut(self, src, dst):
-        self.lasting(src, f"cut off from node {dst}")
-
-    def _mend(self, src, dst):
-        self.over(src, f"cut off from node {dst}")
 
     def _jump(self, node, by_s):
         rate, offset_s = self._clocks.get(node, (1.0, 0.0))

@@ -16,14 +16,7 @@ from typing import Any
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import pack_functions
 from distlab.errors import InvalidArgument
-from distlab.faults import (
-    ClockJump,
-    Crash,
-    Cut,
-    NodeFault,
-    Split,
-    check_node_faults,
-)
+from distlab.faults import ClockJump, Crash, Cut, NodeFault, Split, check_node_faults
 from distlab.history import History
 from distlab.network.client import CallSequence, Client, check_clients, check_seconds
 from distlab.network.cluster.event_log import merge_logs

@@ -22,12 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from distlab.network.cluster.partitions import FaultRecord
-from distlab.network.describe import (
-    describe,
-    describe_call,
-    describe_response,
-    shorten,
-)
+from distlab.network.describe import describe, describe_call, describe_response, shorten
 from distlab.processes.wire import LENGTH
 from distlab.trace import Event, Trace
 

@@ -19,11 +19,7 @@ from typing import NamedTuple
 from distlab.calls.progress import Progress
 from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import ClockJump, Crash, Cut, Pause, Split
-from distlab.network.client import (
-    Client,
-    check_clients,
-    check_seconds,
-)
+from distlab.network.client import Client, check_clients, check_seconds
 from distlab.network.copies import SplitMix64, thaw
 from distlab.network.delivery import Delivery, check_delivery, check_range
 from distlab.network.describe import describe, describe_call
@@ -36,15 +32,20 @@ from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
 from distlab.network.schedules.search import check_counts
 from distlab.network.schedules.state import NodeMemo
 from distlab.network.schedules.transitions import FaultLimits
+from distlab.network.trace_recorder import CRASHES
 from distlab.network.virtual_clock import SimulatedRun
 
 __all__ = ["fuzz"]
 
 _MOST_EVENTS = 200_000  # of one run
 _RUNS_MORE, _MOST_FOUND = 20, 4  # for a shorter schedule than the first
-_CRASHES = {"crashes": "", "power_losses": "unsynced", "disk_losses": "disk"}
+_CRASHES = {
+    "crashes": "crash",
+    "power_losses": "power_loss",
+    "disk_losses": "disk_loss",
+}
+_ACTING = ("deliver", "duplicate", "call", "timer", "synced", "restart")
 _FAULTS = (*_CRASHES, "splits", "cuts", "pauses", "clock_jumps")
-_CRASH_STEPS = {"": "crash", "unsynced": "power_loss", "disk": "disk_loss"}
 
 
 class Fuzzed(NamedTuple):
@@ -183,7 +184,7 @@ class _RunPlan:
         if kind == "clock_jumps":
             by_s = chance.choice([-1, 1]) * 10 ** chance.uniform(-3, 3)
             return at_s, ClockJump(node, at_s, by_s)
-        return node, Crash(node, at_s, until_s, _CRASHES[kind])
+        return node, Crash(node, at_s, until_s, CRASHES[_CRASHES[kind]])
 
 
 class _Wrong(Exception):
@@ -231,8 +232,9 @@ class _FuzzRun(SimulatedRun):
             self.why = self.wanted.of_outcome(UntracedOutcome(*about))
 
     def _is_settled(self):
-        kinds = {what for _, _, what, _ in self._agenda}
-        coming = {self._arrive, self._end_sync, self._heal, self._mend, self._restart}
+        planned = [(what, args) for _, _, what, args in self._agenda]
+        kinds = {args[0] if what == self.step else what for what, args in planned}
+        coming = {self._arrive, self._end_sync, self._restart, "heal", "mend"}
         return all(self.hosts) and not kinds & coming
 
     def _going_on(self):
@@ -280,73 +282,38 @@ class _FuzzRun(SimulatedRun):
 
 
 class _RecordedRun(_FuzzRun):
-    """The same run once more, which records its steps."""
+    """The same run once more, which records its steps instead of a trace."""
+
+    traced = True
 
     def __init__(self, *how):
         super().__init__(*how)
         self.steps, self._readings = [], {}
 
-    def _step(self, kind, a=0, b=0, words=""):
+    def step(self, kind, a=0, b=0, words=""):
+        """Record a step, and before it what the clock reads for the node that acts."""
+        node = {"deliver": b, "duplicate": b, "call": b}.get(kind, a)
+        if kind in _ACTING and self.reading(node) != self._readings.get(node, 0.0):
+            self._readings[node] = reading_s = self.reading(node)
+            self.steps.append(ScheduleStep("clock", node, 0, repr(reading_s)))
         self.steps.append(ScheduleStep(kind, a, b, words))
-
-    def _acts(self, node, kind, a=0, b=0, words=""):
-        """Record a step in which a node reads its clock."""
-        reading_s = self.reading(node)
-        if reading_s != self._readings.get(node, 0.0):
-            self._readings[node] = reading_s
-            self._step("clock", node, 0, repr(reading_s))
-        self._step(kind, a, b, words)
 
     def send(self, src, to, message):
         before = len(self._agenda)
         super().send(src, to, message)
         if src != to and len(self._agenda) == before:
-            self._step("drop", src, to, describe(message))
+            self.step("drop", src, to, describe(message))
 
-    def _arrive(self, src, to, message, number, words, for_client, copies):
-        kind = "duplicate" if copies else "deliver"
-        self._acts(to, kind, src, to, describe(message))
-        super()._arrive(src, to, message, number, words, for_client, copies)
-
-    def _fire(self, node, name):
-        self._acts(node, "timer", node, 0, describe(name))
-        super()._fire(node, name)
-
-    def _synced(self, node, token, written):
-        self._acts(node, "synced", node, 0, describe(token))
-        super()._synced(node, token, written)
+    def _arrive(self, src, to, message, *about):
+        copies = about[-1]
+        self.step("duplicate" if copies else "deliver", src, to, describe(message))
+        super()._arrive(src, to, message, *about)
 
     def asked(self, number, node, call, heard):
-        self._acts(node, "call", number, node, describe_call(call))
+        self.step("call", number, node, describe_call(call))
 
-    def _end(self, number, outcome, result=None, to=None):
-        if outcome == "unknown":
-            self._step("time_out", number)
-        super()._end(number, outcome, result, to)
-
-    def _crash(self, node, loses):
-        self._step(_CRASH_STEPS[loses], node)
-        super()._crash(node, loses)
-
-    def _restart(self, node):
-        self._acts(node, "restart", node)
-        super()._restart(node)
-
-    def _split(self, sides):
-        self._step("split", words=sides)
-        super()._split(sides)
-
-    def _heal(self, sides):
-        self._step("heal")
-        super()._heal(sides)
-
-    def _cut(self, src, dst):
-        self._step("cut", src, dst)
-        super()._cut(src, dst)
-
-    def _mend(self, src, dst):
-        self._step("mend", src, dst)
-        super()._mend(src, dst)
+    def crashed(self, node, lost):
+        self.step(next(kind for kind, what in CRASHES.items() if what == lost), node)
 
 
 class _Fuzzing:

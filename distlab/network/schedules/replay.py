@@ -197,10 +197,15 @@ class _ReplayRun(TraceRecorder):
                 if found is None:
                     self.stopped = at, why_not(self.transitions, self.state, step)
                     break
+                self._record(self.transitions.in_words(self.state, found))
                 self.state = self.transitions.take(self.state, found)
         if self.state.failed:
             self.failure = self.transitions.failure(self.state)
             self.failed(self.failure)
+
+    def _record(self, step):
+        sides = describe_sides(self.state.sides) if step.kind == "heal" else step.words
+        self.step(step.kind, step.a, step.b, sides)
 
     def _find(self, step):
         """Return the transition of a step, None if there is none.
@@ -292,41 +297,8 @@ class _TracedSuccessor(Successor):
             event = event._replace(label=lost(event.label))
             run.events[run.sent[message]] = event
 
-    def timer(self, node, timer):
-        self.run.mark(node, f"timer {shorten(self.memo.words(timer[1]))}")
-        super().timer(node, timer)
-
     def note(self, node, words):
         self.run.mark(node, str(words))
-
-    def crash(self, node, what="crashes"):
-        lost = {"power_losses": "unsynced", "disk_losses": "disk"}.get(what, "")
-        self.run.crashed(node, lost)
-        super().crash(node, what)
-
-    def restart(self, node):
-        self.run.mark(node, "restart", "fault")
-        super().restart(node)
-
-    def split(self, way):
-        self.run.lasting(0, f"partition {describe_sides(way)}", "fault")
-        super().split(way)
-
-    def heal(self):
-        self.run.over(0, f"partition {describe_sides(self.before.sides)}")
-        super().heal()
-
-    def cut(self, src, dst):
-        self.run.lasting(src, f"cut off from node {dst}")
-        super().cut(src, dst)
-
-    def mend(self, src, dst):
-        self.run.over(src, f"cut off from node {dst}")
-        super().mend(src, dst)
-
-    def clock(self, node, reading_s):
-        self.run.mark(node, f"clock reads {reading_s:.6g} s")
-        super().clock(node, reading_s)
 
 
 def why_not(transitions: Transitions, state: State, step: ScheduleStep) -> str:

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
-from distlab.network.client import (
-    Client,
-    check_clients,
-    check_seconds,
-)
+from distlab.network.client import Client, check_clients, check_seconds
 from distlab.network.node_host import check_nodes
 from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.exploration import Explorer

@@ -18,12 +18,7 @@ from distlab.network.schedules.schedule import ScheduleStep
 from distlab.network.schedules.state import NodeMemo, Pending, State
 from distlab.network.schedules.successor import POSTPONED, Successor
 
-__all__ = [
-    "FaultLimits",
-    "Transitions",
-    "all_splits",
-    "describe_sides",
-]
+__all__ = ["FaultLimits", "Transitions", "all_splits", "describe_sides"]
 
 _HOUR = 3600.0
 
