@@ -43,7 +43,7 @@ class TraceRecorder:
         self.event(node, kind, None, 0, words)
 
     def step(self, kind: str, a: int = 0, b: int = 0, words: str = "") -> None:
-        """Record a timer or a fault, as a `ScheduleStep` does; "heal" has words, too."""
+        """Record a timer or a fault, in the terms of a `ScheduleStep`."""
         if not self.traced:
             return
         partition, cut_off = f"partition {words}", f"cut off from node {b}"

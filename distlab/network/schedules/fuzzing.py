@@ -28,10 +28,9 @@ from distlab.network.node_host import check_nodes
 from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.monitors import violation
 from distlab.network.schedules.properties import Property, UntracedOutcome
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
 from distlab.network.schedules.search import check_counts
 from distlab.network.schedules.state import NodeMemo
-from distlab.network.schedules.transitions import FaultLimits
 from distlab.network.trace_recorder import CRASHES
 from distlab.network.virtual_clock import SimulatedRun
 

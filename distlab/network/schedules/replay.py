@@ -16,11 +16,10 @@ from distlab.network.node_diagnosis import difference
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.properties import Property, StateOutcome
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
 from distlab.network.schedules.state import NodeMemo, State
 from distlab.network.schedules.successor import Successor
 from distlab.network.schedules.transitions import (
-    FaultLimits,
     Transitions,
     describe_sides,
 )

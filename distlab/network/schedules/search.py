@@ -14,9 +14,9 @@ from distlab.network.node_host import check_nodes
 from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.exploration import Explorer
 from distlab.network.schedules.properties import Property
-from distlab.network.schedules.schedule import EventSchedule
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits
 from distlab.network.schedules.shrinking import shortest
-from distlab.network.schedules.transitions import FaultLimits, all_splits
+from distlab.network.schedules.transitions import all_splits
 
 __all__ = ["check_counts", "search"]
 

@@ -29,6 +29,7 @@ from distlab.network.node import (
 )
 from distlab.network.node_host import NodeHost, make_node
 from distlab.network.schedules.monitors import Monitor, violation
+from distlab.network.schedules.schedule import FaultLimits
 from distlab.network.watchdog import Watchdog
 
 __all__ = ["NodeMemo", "Pending", "State"]
@@ -69,7 +70,7 @@ class State(NamedTuple):
     clients: (`ClientProgress`, numbers of results). sides: the side of each node, in a
     network partition. severed: links that are cut, (src, dst).
     ghosts: number of each monitor's memory. broken: number of what one finds wrong.
-    crashes to clock_jumps, fired: how often that has happened.
+    used: how often each fault has happened, and how many timers have run out.
     past: the clients' calls (0, client) and responses (1, client, outcome, number), in
         order. Calls with no response between them are sorted, as none is the first.
     failed: the number of a NodeFailed, if a node has failed.
@@ -86,15 +87,7 @@ class State(NamedTuple):
     pending: tuple = ()
     sides: tuple | None = None
     severed: tuple = ()
-    crashes: int = 0
-    power_losses: int = 0
-    disk_losses: int = 0
-    drops: int = 0
-    duplicates: int = 0
-    splits: int = 0
-    cuts: int = 0
-    clock_jumps: int = 0
-    fired: int = 0
+    used: FaultLimits = FaultLimits()
     past: tuple = ()
     failed: int = 0
     broken: int = 0

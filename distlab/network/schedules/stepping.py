@@ -20,8 +20,8 @@ from distlab.network.outcome import Outcome
 from distlab.network.schedules.counterexample import Finder
 from distlab.network.schedules.properties import Property, nodes_of
 from distlab.network.schedules.replay import replay
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
-from distlab.network.schedules.transitions import FaultLimits, all_splits
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
+from distlab.network.schedules.transitions import all_splits
 from distlab.show.assets import widget_view
 from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
 

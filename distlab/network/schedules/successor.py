@@ -49,9 +49,6 @@ class Successor(Runtime):
             **self.changed,
         )
 
-    def _count(self, what):
-        self.changed[what] = getattr(self.before, what) + 1
-
     # steps
 
     def start(self, node: int) -> None:
@@ -73,7 +70,6 @@ class Successor(Runtime):
 
     def duplicate(self, pending: Pending) -> None:
         """Deliver a message, and keep it under way."""
-        self._count("duplicates")
         self.arrives(pending, True)
 
     def arrives(self, pending: Pending, again: bool) -> None:
@@ -84,7 +80,6 @@ class Successor(Runtime):
 
     def drop(self, pending: Pending) -> None:
         """Drop a message."""
-        self._count("drops")
         self.pending.remove(pending)
         self.dropped(pending)
 
@@ -112,7 +107,6 @@ class Successor(Runtime):
 
     def timer(self, node: int, timer: tuple) -> None:
         """Fire a timer."""
-        self._count("fired")
         self.timers[node] = tuple(t for t in self.timers[node] if t != timer)
         done = self.memo.do(self.nodes[node], "timer", timer[1])
         self._done(node, done, timer[0])
@@ -128,25 +122,24 @@ class Successor(Runtime):
         """End a client's wait for a response."""
         self._ends(number, "unknown")
 
-    def crash(self, node: int, what: str = "crashes") -> None:
+    def crash(self, node: int, lost: str = "") -> None:
         """Crash a node; its timers and the messages under way to it are lost."""
-        self._count(what)
         self.nodes[node], self.timers[node], self.syncs[node] = 0, (), ()
         self._drop_all(lambda pending: pending.dst == node)
         _, earlier = self.disks[node]
-        if earlier and what == "power_losses":
+        if earlier and lost == "unsynced":
             self.disks[node] = earlier[0], ()
-        elif what == "disk_losses":
+        elif lost == "disk":
             self.disks[node] = (), ()
         self.acted = node
 
     def power_loss(self, node: int) -> None:
         """Crash a node, whose disk loses the writes that no sync covers."""
-        self.crash(node, "power_losses")
+        self.crash(node, "unsynced")
 
     def disk_loss(self, node: int) -> None:
         """Crash a node, whose disk loses everything."""
-        self.crash(node, "disk_losses")
+        self.crash(node, "disk")
 
     def restart(self, node: int) -> None:
         """Start a dead node again."""
@@ -155,7 +148,6 @@ class Successor(Runtime):
 
     def split(self, way: tuple) -> None:
         """Partition the network; drop messages under way between two sides."""
-        self._count("splits")
         self.changed["sides"] = way
         self._drop_all(lambda pending: way[pending.src] != way[pending.dst])
 
@@ -165,7 +157,6 @@ class Successor(Runtime):
 
     def cut(self, src: int, dst: int) -> None:
         """Cut a link in one direction; drop messages under way on it."""
-        self._count("cuts")
         self.changed["severed"] = tuple(sorted({*self.before.severed, (src, dst)}))
         self._drop_all(lambda pending: (pending.src, pending.dst) == (src, dst))
 
@@ -176,7 +167,6 @@ class Successor(Runtime):
 
     def clock(self, node: int, reading_s: float) -> None:
         """Set a node's clock."""
-        self._count("clock_jumps")
         clocks = list(self.before.clocks)
         clocks[node] = reading_s
         self.changed["clocks"] = tuple(clocks)
