@@ -26,7 +26,13 @@ from distlab.faults import (
     check_node_faults,
 )
 from distlab.history import History
-from distlab.network.client import Client, ClientSession, check_clients, check_seconds
+from distlab.network.client import (
+    Client,
+    ClientDriver,
+    ClientSession,
+    check_clients,
+    check_seconds,
+)
 from distlab.network.copies import ATOMS, freeze, plain_copy
 from distlab.network.delivery import Delivery, SimulatedNetwork, check_delivery
 from distlab.network.describe import describe, shorten
@@ -107,26 +113,24 @@ def _compare(run, again, until_s):
         raise parting
 
 
-class SimulatedRun(Runtime, TraceRecorder):
+class SimulatedRun(Runtime, TraceRecorder, ClientDriver):
     """One run on a virtual clock, from its start to its end.
 
     hosts: node -> its `NodeHost`, None while it is dead. disks: of the nodes.
-    sessions: the clients. active: how many of them are not done yet.
     log: the input and effects of every call of a node, to compare two runs; or None.
     """
 
+    _least_pause_s = _TICK_S
     _generator = random.Random  # the class of every node's `random`
 
     def __init__(self, make, nodes, clients, faults, delivery, seed, sync_s=0.001):
         TraceRecorder.__init__(self, nodes, len(clients))
+        ClientDriver.__init__(self)
         self.make, self.seed, self.sync_s, self.log = make, seed, sync_s, None
         self.hosts, self._restarts = [None] * nodes, [0] * nodes
         self.disks = [MemoryDisk() for _ in range(nodes)]
-        self.sessions = [
-            ClientSession(number, client, number, nodes)
-            for number, client in enumerate(clients)
-        ]
-        self.active, self.operations = len(self.sessions), []
+        for number, client in enumerate(clients):
+            self.sessions[number] = ClientSession(number, client, number, nodes)
         self._called = {}  # request -> its call
         # A run ends when no message is under way that a client's call has caused.
         # Protocols whose timers send messages forever always have other messages.
@@ -179,9 +183,9 @@ class SimulatedRun(Runtime, TraceRecorder):
             try:
                 for node in range(self.nodes):
                     self._start(node)
-                for number, session in enumerate(self.sessions):
+                for session in self.sessions.values():
                     start_s = session.client.start_s
-                    self._later(start_s, self._ask, number, session.attempt)
+                    self._later(start_s, self._ask, session, session.attempt)
                 self._go(until_s)
             except NodeFailed as error:
                 self.failed(error)
@@ -201,12 +205,11 @@ class SimulatedRun(Runtime, TraceRecorder):
                 raise self._no_end()
 
     def _going_on(self):
-        return self.active or self._under_way or not self.sessions
+        return self.sessions or self._under_way or not self._clients
 
     def history(self) -> History:
         """Return the clients' operations; without a response their end is unknown."""
-        waiting = [s.operation() for s in self.sessions if s.request is not None]
-        return History(self.operations + waiting)
+        return History(self.operations())
 
     def outcome(self) -> Outcome:
         """Return the present outcome."""
@@ -332,35 +335,17 @@ class SimulatedRun(Runtime, TraceRecorder):
 
     # clients
 
-    def _ask(self, number, attempt):
-        """Make a client's next call, or ask once more, unless a late response came."""
-        session = self.sessions[number]
-        if session.attempt != attempt:
-            return
-        self._for_client = True
-        call = session.ask(self.now)
-        if call is None:
-            self.active -= 1
-            return
-        node, request, attempt = session.attempts.node, session.request, session.attempt
-        self._called[request] = call
-        self.asked(number, node, call, self.hosts[node] is not None)
-        if not self._postponed(node, self._call, node, request, call):
-            self._call(node, request, call)
-        if session.attempt == attempt and session.attempts.waits:
-            end_s = self.now + session.client.timeout_s
-            self._later(end_s, self._wait_no_longer, number, attempt)
+    def _call(self, session, call):
+        node, request = session.attempts.node, session.request
+        self._for_client, self._called[request] = True, call
+        self.asked(session.number, node, call, self.hosts[node] is not None)
+        if not self._postponed(node, self._deliver, node, request, call):
+            self._deliver(node, request, call)
 
-    def _call(self, node, request, call):
+    def _deliver(self, node, request, call):
         host = self.hosts[node]
         if host is not None:
             self._react(host, host.client, request, call)
-
-    def _wait_no_longer(self, number, attempt):
-        session = self.sessions[number]
-        if session.attempt == attempt and session.attempts.waits:
-            self.step("time_out", number)
-            self._ends(number, "unknown")
 
     def reply(self, node: int, request: int, result: Any) -> None:
         """Send a client the result of its call."""
@@ -373,21 +358,16 @@ class SimulatedRun(Runtime, TraceRecorder):
     def _respond(self, node, request, outcome, result, why=None, to=None):
         """Send a response; it is dropped if the client no longer waits for it."""
         number, _ = session_of(request)
-        session = self.sessions[number]
-        heard = session.hears(request, node, outcome == "ok")
+        session = self.sessions.get(number)
+        heard = session is not None and session.hears(request, node, outcome == "ok")
         self.answered(node, number, self._called[request], result, why, heard)
         if heard:
-            self._ends(number, outcome, result, to)
+            self._ends(session, outcome, result, to)
 
-    def _ends(self, number, outcome, result=None, to=None):
-        """End a client's wait, and let it ask again or make its next call."""
-        session = self.sessions[number]
-        operation = session.end(self.now, outcome, result, to)
-        pause_s = 0.0
-        if operation is not None:
-            self.operations.append(operation)
-            pause_s = max(session.client.pause_s, _TICK_S)
-        self._later(self.now + pause_s, self._ask, number, session.attempt)
+    def _ends(self, session, outcome, result=None, to=None):
+        if outcome == "unknown":
+            self.step("time_out", session.number)
+        return super()._ends(session, outcome, result, to)
 
     # faults
 

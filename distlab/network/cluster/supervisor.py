@@ -75,7 +75,7 @@ class Supervisor:
         self.states = ["starting"] * count
         self.failure = self.copies = None
         self.watchers, self.over = [], False
-        self.clients = ClusterClients(count, self.now)
+        self.clients = ClusterClients(count, self.now, self._at)
         self.partitions = Partitions(count)
         self._began = self._generations = self._processes = self._kept = None
         self._make, self._restarts = make, [0] * count
@@ -161,14 +161,13 @@ class Supervisor:
 
     def _turn(self):
         """Wait for the next event, and process it."""
-        due = min(self.clients.next_s(), self._next_fault_s()) - self.now()
+        due = self._next_s() - self.now()
         self._poll.poll(1000 * max(0.0, min(due, _LOOK_S)))
         for what in self._processes.poll(0):
             self._hear(what)
         self._requests.serve()
         if self._began is not None:
-            self._strike()
-            self.clients.tick()
+            self._act()
             if self.clients.to_send:
                 self._tell(self.count, "calls", self.clients.to_send)
                 self.clients.to_send.clear()
@@ -394,17 +393,17 @@ class Supervisor:
             arrived()
         return future
 
-    # planned faults
+    # planned faults, and the clients' calls and time-outs
 
     def _at(self, when_s, what, *args):
         heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
 
-    def _next_fault_s(self):
+    def _next_s(self):
         return self._plan[0][0] if self._plan else float("inf")
 
-    def _strike(self):
-        """Apply the faults that are due; a crash of a dead node changes nothing."""
-        while self._next_fault_s() <= self.now():
+    def _act(self):
+        """Do what is due; a crash of a dead node changes nothing."""
+        while self._next_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
             if states := FITS.get(what.__name__):
                 if args[0] in self._starts or args[0] in self._deaths:  # not yet
@@ -425,7 +424,7 @@ class Supervisor:
             return
         if self.now() > self._finish_s:
             self._finished.set_result(None)
-        elif not self.clients.busy and self._quiet_since is None:
+        elif not self.clients.sessions and self._quiet_since is None:
             self._quiet_since = self.now()
             self._ask_quiet()
 

@@ -239,7 +239,7 @@ class _FuzzRun(SimulatedRun):
     def _going_on(self):
         if self.now < self._troubled_until or not self.settled:
             return self.now < self._troubled_until or super()._going_on()
-        return self.active or not self._is_settled()
+        return self.sessions or not self._is_settled()
 
     def _react(self, host, method, *args):
         super()._react(host, method, *args)
@@ -269,10 +269,10 @@ class _FuzzRun(SimulatedRun):
         else:
             super().send(src, to, message)
 
-    def _ask(self, number, attempt):
-        node = self.sessions[number].attempts.node
-        if not self._postponed(node, self._ask, number, attempt):
-            super()._ask(number, attempt)
+    def _ask(self, session, attempt):
+        node = session.attempts.node
+        if not self._postponed(node, self._ask, session, attempt):
+            super()._ask(session, attempt)
 
     def _crash(self, node, loses):
         super()._crash(node, loses)
