@@ -295,7 +295,7 @@ class _RecordedRun(_FuzzRun):
         if kind in _ACTING and self.reading(node) != self._readings.get(node, 0.0):
             self._readings[node] = reading_s = self.reading(node)
             self.steps.append(ScheduleStep("clock", node, 0, repr(reading_s)))
-        self.steps.append(ScheduleStep(kind, a, b, words))
+        self.steps.append(ScheduleStep(kind, a, b, "" if kind == "heal" else words))
 
     def send(self, src, to, message):
         before = len(self._agenda)
