@@ -21,6 +21,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any
 
 import cloudpickle
@@ -91,7 +92,8 @@ class _NodeProcess(Runtime):
                 self._live()
         except NodeFailed as error:
             if self.disk is not None:
-                self._flush()
+                with suppress(NodeFailed):  # it is the disk that has failed
+                    self._flush()
             self._tell("failed", payload_of(error))
         except InvalidArgument as error:
             self._tell("refused", str(error))

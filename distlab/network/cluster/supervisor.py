@@ -26,7 +26,7 @@ from typing import Any
 import cloudpickle
 
 from distlab.calls.printed_output import Console
-from distlab.errors import InvalidArgument, NodeFailed
+from distlab.errors import InvalidArgument, NodeFailed, SwitchFailed
 from distlab.faults import ClockDrift, NodeFault
 from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
@@ -257,6 +257,9 @@ class Supervisor:
 
     def _hear_failed(self, node, payload):
         raise failure_from(node, payload)
+
+    def _hear_broken(self, _, why):
+        raise SwitchFailed(why)
 
     def _hear_refused(self, node, why):
         raise InvalidArgument(why)
