@@ -221,7 +221,7 @@ class ClientDriver:
             return
         call = session.ask(self.now)
         if call is None:
-            del self.sessions[session.number]
+            self.sessions.pop(session.number, None)
             return
         attempt = session.attempt
         self._call(session, call)

@@ -233,8 +233,8 @@ def delay_failed(
     return SwitchFailed(
         f"{distribution!r} gave no delay for a message from node {src} to node {dst}: "
         f"{type(error).__name__}: {error}\n\n"
-        "    The switch draws one for each message, so the cluster was stopped. A draw\n"
-        "    takes a random.Random and returns a number of seconds."
+        "    The switch draws one for each message, so the cluster was stopped.\n"
+        "    A draw takes a random.Random and returns a number of seconds."
     )
 
 

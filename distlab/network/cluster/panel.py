@@ -63,7 +63,6 @@ class Panel:
     def __init__(self, cluster, supervisor):
         self._cluster, self._supervisor = cluster, supervisor
         self._box = None
-        self._shown = {}
 
     def __repr__(self):
         rows = [f"node {node}: {state}" for node, state in enumerate(self._rows())]
@@ -134,31 +133,27 @@ class Panel:
         return lines
 
     def look(self) -> None:
-        """Update changed widgets; called by the supervisor's thread as well."""
+        """Update the widgets; called by the supervisor's thread as well.
+
+        They send only what has changed.
+        """
         rows = self._rows()
         for node, described in enumerate(rows):
-            self._show(self._states[node], f"<span>{escape(described)}</span>")
+            self._states[node].value = f"<span>{escape(described)}</span>"
             state, over = self._supervisor.states[node], self._supervisor.over
             dead = state == "killed"
             self._label(self._kill[node], "restart" if dead else "kill", node, over)
             word = "resume" if state == "paused" else "pause"
             self._label(self._pause[node], word, node, over or dead)
-        self._show(self._line, "<br>".join(map(escape, self._live())))
-        self._show(self._picture, self._drawn())
+        self._line.value = "<br>".join(map(escape, self._live()))
+        self._picture.value = self._drawn()
         if self._supervisor.over:
             for widget in (*self._sides, *self._network_parts):
                 widget.disabled = True
 
-    def _show(self, widget, html):
-        if self._shown.get(widget) != html:
-            self._shown[widget] = widget.value = html
-
     def _label(self, button, word, node, disabled):
-        if self._shown.get(button) != (word, disabled):
-            self._shown[button] = word, disabled
-            button.description = word
-            button.tooltip = f"{word} node {node}"
-            button.disabled = disabled
+        button.description, button.tooltip = word, f"{word} node {node}"
+        button.disabled = disabled
 
     # controls
 

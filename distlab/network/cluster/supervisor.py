@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import cloudpickle
@@ -32,7 +33,7 @@ from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
 from distlab.network.cluster.disk import lose, read_disk
 from distlab.network.cluster.event_log import Logs, merge_logs, read_log
-from distlab.network.cluster.partitions import FITS, Partitions, planned
+from distlab.network.cluster.partitions import Partitions, planned
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.delivery import Delivery
@@ -90,7 +91,7 @@ class Supervisor:
         self._leaving = self._copying = False
         for number, fault in enumerate(faults):
             for when_s, what, *args in planned(fault, number):
-                self._at(when_s, getattr(self, what), *args)
+                self._at(when_s, self._strike, getattr(self, what), *args)
         self._requests = Requests()
         self.ask = self._requests.ask  # a method below; for the cell
         self._thread = threading.Thread(
@@ -369,7 +370,7 @@ class Supervisor:
     def change_links(self, change: Callable, *args: Any) -> Future:
         """Make a change to the partitions; done when the switch has cut the links."""
         change(self.partitions, *args)
-        present = self.partitions.present()
+        present = [event for event, _ in self.partitions.present.values()]
         future = Future()
 
         def changed(described):
@@ -405,15 +406,16 @@ class Supervisor:
         return self._plan[0][0] if self._plan else float("inf")
 
     def _act(self):
-        """Do what is due; a crash of a dead node changes nothing."""
         while self._next_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
-            if states := FITS.get(what.__name__):
-                if args[0] in self._starts or args[0] in self._deaths:  # not yet
-                    return self._at(self.now() + _SETTLE_S, what, *args)
-                if self.states[args[0]] not in states:
-                    continue
             what(*args)
+
+    def _strike(self, what, node, *args):
+        """Begin or end a planned fault; a crash of a dead node changes nothing."""
+        if node in self._starts or node in self._deaths:  # not yet
+            return self._at(self.now() + _SETTLE_S, self._strike, what, node, *args)
+        with suppress(InvalidArgument):
+            what(node, *args)
 
     # the end of a run
 
@@ -460,7 +462,7 @@ class Supervisor:
         switch = read_log(self.folder, "switch")
         saved = list(map(self._saved, range(self.count)))
         names, asked = list(self.clients.names), list(self.clients.notes)
-        records = self.partitions.records(self.now())
+        records = self.partitions.events(self.now())
         return Logs(nodes, switch, names, asked, records), saved
 
     def _saved(self, node):
