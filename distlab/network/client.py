@@ -262,8 +262,7 @@ def check_clients(
                 f"{who} is {client!r}, and no Client. "
                 'For example: Client(0, [Call("write", "x", 1)])'
             )
-        whole = isinstance(client.node, int) and not isinstance(client.node, bool)
-        if not whole or not 0 <= client.node < nodes:
+        if type(client.node) is not int or not 0 <= client.node < nodes:
             raise InvalidArgument(
                 f"{who} asks node {client.node!r}; of {nodes} nodes the last is "
                 f"{nodes - 1}."
@@ -272,10 +271,10 @@ def check_clients(
             check_seconds(f"{who}'s {name}", getattr(client, name))
         if client.timeout_s == 0:
             raise InvalidArgument(f"{who} waits for no answer: timeout_s is 0.")
-        retries = client.retries
-        if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        if type(client.retries) is not int or client.retries < 0:
             raise InvalidArgument(
-                f"{who}'s retries are a number from 0 on, and came as {retries!r}."
+                f"{who}'s retries are a number from 0 on, and came as "
+                f"{client.retries!r}."
             )
         if isinstance(client.calls, Call):
             raise InvalidArgument(

@@ -36,6 +36,7 @@ __all__ = [
     "disk_refused",
     "ended_alone",
     "failure_from",
+    "failure_label",
     "never_returned",
     "no_effects",
     "no_end",
@@ -73,6 +74,12 @@ def payload_of(error: NodeFailed) -> dict:
         except Exception:
             cause = RuntimeError(f"{type(cause).__name__}: {cause}")
     return {"method": error.method, "cause": cause, "parts": error.parts}
+
+
+def failure_label(error: NodeFailed) -> str:
+    """Return the label of a node's failure in a trace."""
+    raised = isinstance(error.cause, BaseException)
+    return f"raised {type(error.cause).__name__}" if raised else "failed"
 
 
 def failure_from(node: int, payload: dict) -> NodeFailed:

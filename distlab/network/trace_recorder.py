@@ -7,6 +7,7 @@ from typing import Any
 
 from distlab.errors import NodeFailed
 from distlab.network.describe import describe_call, describe_response, shorten
+from distlab.network.node_diagnosis import failure_label
 from distlab.trace import Call, Event, Trace
 
 __all__ = ["CRASHES", "LOST", "TraceRecorder", "lost"]
@@ -112,9 +113,7 @@ class TraceRecorder:
 
     def failed(self, error: NodeFailed) -> None:
         """Record a failure, and attach the trace to its exception."""
-        raised = isinstance(error.cause, BaseException)
-        what = f"raised {type(error.cause).__name__}" if raised else "failed"
-        self.mark(error.node, what, "fault")
+        self.mark(error.node, failure_label(error), "fault")
         error.trace = self.trace()
 
 

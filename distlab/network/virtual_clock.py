@@ -39,7 +39,7 @@ from distlab.network.describe import describe, shorten
 from distlab.network.disk import MemoryDisk
 from distlab.network.node import Effect, Runtime, session_of
 from distlab.network.node_diagnosis import difference, no_end
-from distlab.network.node_host import NodeHost, check_nodes, make_node
+from distlab.network.node_host import check_nodes, new_host
 from distlab.network.outcome import Outcome
 from distlab.network.trace_recorder import TraceRecorder, lost
 from distlab.network.watchdog import Watchdog
@@ -220,11 +220,8 @@ class SimulatedRun(Runtime, TraceRecorder, ClientDriver):
     # nodes
 
     def _start(self, node):
-        """Make a node's object, and start it from its disk."""
-        restarts = self._restarts[node]
-        new = self.watchdog.call(make_node, self.make, node, self.nodes)
-        how = {"seed": f"{self.seed} {restarts}", "restarted": restarts > 0}
-        host = NodeHost(new, node, self.nodes, generator=self._generator, **how)
+        how = self.nodes, self.seed, self._restarts[node], self._generator
+        host = self.watchdog.call(new_host, self.make, node, *how)
         self.hosts[node] = host
         self._react(host, host.start, self.disks[node].values)
 

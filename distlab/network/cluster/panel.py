@@ -97,7 +97,6 @@ class Panel:
         return described
 
     def _drawn(self):
-        """Return an SVG of nodes, links and outcomes of the last second."""
         supervisor = self._supervisor
         severed = supervisor.partitions.severed()
         return cluster_svg(supervisor.states, severed, self._counted())
@@ -176,7 +175,6 @@ class Panel:
         return controls_box("distlab-cluster", _CSS, parts)
 
     def _network(self, widgets):
-        """Return the row of controls for the network."""
         split = widgets.Button(
             description="partition", tooltip="drop every message between the sides"
         )
@@ -254,7 +252,6 @@ class Panel:
 
 
 def _swatch(node: int) -> str:
-    """Return a node's name beside its colour."""
     drawn = (
         f'<span aria-hidden="true" style="display:inline-block;width:0.8em;'
         f'height:0.8em;border-radius:2px;background:{rank_color(node)}"></span>'

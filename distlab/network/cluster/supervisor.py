@@ -41,6 +41,7 @@ from distlab.network.node_diagnosis import (
     closed,
     ended_alone,
     failure_from,
+    failure_label,
     switch_gone,
 )
 from distlab.network.trace_recorder import LOST
@@ -161,7 +162,6 @@ class Supervisor:
         self._tell(self.count, "switch", setup | {"delivery": delivery})
 
     def _turn(self):
-        """Wait for the next event, and process it."""
         due = self._next_s() - self.now()
         self._poll.poll(1000 * max(0.0, min(due, _LOOK_S)))
         for what in self._processes.poll(0):
@@ -190,10 +190,6 @@ class Supervisor:
         self._tell(index, what, token, *args)
         return future
 
-    def _reply(self, token, result):
-        _, future = self._replies.pop(token)
-        future.set_result(result)
-
     def _show(self):
         """Call all watchers; remove those that raise."""
         for watcher in list(self.watchers):
@@ -215,7 +211,6 @@ class Supervisor:
             getattr(self, f"_hear_{kind}")(what.index, *rest)
 
     def _hear_open(self, _):
-        """Set up all nodes, once the switch listens."""
         for node in range(self.count):
             self._set_up(node)
 
@@ -266,15 +261,15 @@ class Supervisor:
         raise InvalidArgument(why)
 
     def _hear_done(self, _, token, result):
-        self._reply(token, result)
+        _, future = self._replies.pop(token)
+        future.set_result(result)
 
-    def _hear_copy(self, _, token, data):
+    def _hear_copy(self, node, token, data):
         """Record a node's copy of itself; None from one that cannot be copied."""
-        try:
-            copy = None if data is None else pickle.loads(data)
-        except Exception:
-            copy = None
-        self._reply(token, copy)
+        copy = None
+        with suppress(Exception):
+            copy = data and pickle.loads(data)
+        self._hear_done(node, token, copy)
 
     def _hear_end(self, index, status):
         if index == self.count:
@@ -292,7 +287,7 @@ class Supervisor:
         for future in filter(None, waiting):
             future.set_result(None)
         for token in [t for t, (of, _) in self._replies.items() if of == index]:
-            self._reply(token, None)
+            self._hear_done(index, token, None)
 
     # requests of the cell
 
@@ -474,14 +469,11 @@ class Supervisor:
             return {}
 
     def _note_failure(self, error):
-        raised = isinstance(error.cause, BaseException)
-        what = f"raised {type(error.cause).__name__}" if raised else "failed"
-        self.partitions.note(error.node, self.now(), what)
+        self.partitions.note(error.node, self.now(), failure_label(error))
         self._kept = self._read()
         error.trace = merge_logs(self._kept[0])
 
     def _shut(self):
-        """End every process and all waiting."""
         with self._requests.lock:
             try:
                 if self._processes is not None:

@@ -28,7 +28,12 @@ from distlab.network.node_host import check_nodes
 from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.monitors import violation
 from distlab.network.schedules.properties import Property, UntracedOutcome
-from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
+from distlab.network.schedules.schedule import (
+    LIMITED,
+    EventSchedule,
+    FaultLimits,
+    ScheduleStep,
+)
 from distlab.network.schedules.search import check_counts
 from distlab.network.schedules.state import NodeMemo
 from distlab.network.trace_recorder import CRASHES
@@ -38,11 +43,7 @@ __all__ = ["fuzz"]
 
 _MOST_EVENTS = 200_000  # of one run
 _RUNS_MORE, _MOST_FOUND = 20, 4  # for a shorter schedule than the first
-_CRASHES = {
-    "crashes": "crash",
-    "power_losses": "power_loss",
-    "disk_losses": "disk_loss",
-}
+_CRASHES = {LIMITED[kind]: lost for kind, lost in CRASHES.items()}
 _ACTING = ("deliver", "duplicate", "call", "timer", "synced", "restart")
 _FAULTS = (*_CRASHES, "splits", "cuts", "pauses", "clock_jumps")
 
@@ -126,7 +127,6 @@ class _RunPlan:
             check_range("timeout_s", timeout_s)
 
     def of_run(self, number: int) -> tuple[list[Client], list, Delivery, str]:
-        """Return (clients, faults, delivery, seed) of a run."""
         seed = f"{self.seed} {number}"
         chance = random.Random(f"{seed} plan")
         delivery, loss, duplicates = self.shares
@@ -183,7 +183,7 @@ class _RunPlan:
         if kind == "clock_jumps":
             by_s = chance.choice([-1, 1]) * 10 ** chance.uniform(-3, 3)
             return at_s, ClockJump(node, at_s, by_s)
-        return node, Crash(node, at_s, until_s, CRASHES[_CRASHES[kind]])
+        return node, Crash(node, at_s, until_s, _CRASHES[kind])
 
 
 class _Wrong(Exception):
@@ -211,7 +211,6 @@ class _FuzzRun(SimulatedRun):
         self._troubled_until = max(ends, default=0.0)
 
     def find(self, until_s: float) -> str:
-        """Run; return what is wrong, "" if nothing is."""
         try:
             self.run(until_s)
             self._judge_the_end()
@@ -324,7 +323,6 @@ class _Fuzzing:
         self.ghosts = [memo.values.frozen(number) for number in memo.ghosts]
 
     def run(self, numbers: Iterable[int], within_s: float) -> Counterexample | NotFound:
-        """Run the runs with these numbers, until one is wrong."""
         begun, so_far = time.monotonic(), Fuzzed()
         with Progress() as progress:
             for number in numbers:
@@ -359,7 +357,6 @@ class _Fuzzing:
         return kind(self.what, self.wanted, plan, self.ghosts, self.settled)
 
     def _found(self, number, fuzzed):
-        """Return the counterexample of a run that is wrong."""
         run = self._new(_RecordedRun, number)
         why = run.find(self.plan.until_s)
         limits = FaultLimits(power_losses=1)

@@ -119,8 +119,7 @@ def check_counts(counts: dict[str, Any], known: Sequence[str] = ()) -> None:
             raise InvalidArgument(
                 f"{name} is no fault here. These may happen: {', '.join(known)}."
             )
-        whole = isinstance(count, int) and not isinstance(count, bool)
-        if not whole or count < 0:
+        if type(count) is not int or count < 0:
             raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
 
 
@@ -148,7 +147,6 @@ class _ScheduleSearch(Finder):
     """One search: explore, shrink, and replay the counterexample on real nodes."""
 
     def run(self, start: EventSchedule, within_s: float) -> Counterexample | NotFound:
-        """Search from the end of the schedule `start` on."""
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
             self.begin(start)

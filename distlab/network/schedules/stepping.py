@@ -29,6 +29,7 @@ __all__ = ["SteppedRun", "step_through"]
 
 _MOST_NODES, _ROOM, _NO_END = 100, 60, 1_000_000
 _NOT_SHOWN = ("me", "peers", "random", "clock_s")
+_OFFERED = ("crashes", "drops", "duplicates", "splits", "timers", "steps")
 _FAULTS = ("crash", "drop", "duplicate", "split", "time_out")
 _CSS = f"""
 .distlab-steps button.jupyter-button {{ height: auto; min-height: 28px;
@@ -60,15 +61,12 @@ def step_through(
     check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes, repeatable=True)
     wanted = Property(check, invariant, monitors, needed=False)
-    counts = {name: _NO_END for name in FaultLimits._fields if name not in _RARE}
-    limits = FaultLimits(**counts | {"ways": all_splits(nodes)})
+    counts = dict.fromkeys(_OFFERED, _NO_END)
+    limits = FaultLimits(**counts, ways=all_splits(nodes))
     finder = Finder((make, nodes, clients), wanted, limits, seed, False)
     with finder.memo.watchdog:
         finder.begin(EventSchedule(start))
     return SteppedRun(finder)
-
-
-_RARE = ("power_losses", "disk_losses", "cuts", "clock_jumps", "ways")
 
 
 class SteppedRun:
@@ -83,7 +81,6 @@ class SteppedRun:
         self._choose()
 
     def _choose(self):
-        """Find the steps that may be next."""
         transitions, state = self._finder.transitions, self._states[-1]
         found = [] if state.failed else transitions.all(state)
         waiting = [n for n, (each, _) in enumerate(state.clients) if each.waits]
@@ -146,7 +143,6 @@ class SteppedRun:
         return "\n".join([f"After {len(self.schedule)} steps:", *rows, *wrong, ask])
 
     def _rows(self):
-        """Return the memory of each node, in words."""
         rows = []
         for node in self.nodes:
             parts = vars(node).items() if node else ()

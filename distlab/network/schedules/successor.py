@@ -7,7 +7,6 @@ records a trace, so that a step means the same in both.
 """
 
 from bisect import insort
-from typing import Any
 
 from distlab.network.copies import freeze
 from distlab.network.node import Effect, Runtime, Save, session_of
@@ -97,7 +96,7 @@ class Successor(Runtime):
         attempts, results = self.clients[number]
         call = self.memo.call(number, attempts.ended, results)
         if not attempts.tries:
-            self._enter((0, number))
+            self.enter((0, number, call))
         self.clients[number] = (attempts.asked(), results)
         node = attempts.node
         if self.nodes[node]:
@@ -268,22 +267,22 @@ class Successor(Runtime):
         attempts, outcome = attempts.after(outcome, to, retries, nodes)
         if outcome:
             if outcome != "unknown":
-                self._enter((1, number, outcome, result))
+                self.enter((1, number, outcome, result))
             result = result if outcome == "ok" else 0
             results = self.memo.with_result(number, results, result)
-            self.ended(number, outcome, result)
         self.clients[number] = (attempts, results)
 
-    def ended(self, number: int, outcome: str, result: int) -> None:
-        """Note that a client's call has ended."""
+    def enter(self, entry: tuple) -> int:
+        """Add an entry to the past, and return its place.
 
-    def _enter(self, entry: Any):
-        """Add an entry to the past; sort calls in a row, and responses in a row."""
-        past = self.past
+        Calls in a row are sorted by client, and responses in a row.
+        """
+        past, (kind, client, *_) = self.past, entry
         at = len(past)
-        while at and past[at - 1][0] == entry[0] and past[at - 1] > entry:
+        while at and past[at - 1][0] == kind and past[at - 1][1] > client:
             at -= 1
         past.insert(at, entry)
+        return at
 
     def observe(self) -> None:
         """Let the monitors look at the nodes, if one has acted."""
