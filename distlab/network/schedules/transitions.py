@@ -86,6 +86,10 @@ class Transitions:
         match kind:
             case "deliver" | "drop" | "duplicate":
                 return [(kind, pending) for pending in state.pending]
+            case "synced":
+                return [(kind, n) for n, syncs in enumerate(state.syncs) if syncs]
+            case "restart":
+                return [(kind, n) for n, memory in enumerate(state.nodes) if not memory]
             case "call":
                 numbers = range(len(state.clients))
                 asking = [n for n in numbers if self._asks(state, n)]
@@ -96,12 +100,8 @@ class Transitions:
             case "timer":
                 timers = [(t, n) for n, set_ in enumerate(state.timers) for t in set_]
                 return [(kind, node, timer) for timer, node in sorted(timers)]
-            case "synced":
-                return [(kind, n) for n, syncs in enumerate(state.syncs) if syncs]
             case "crash" | "power_loss" | "disk_loss":
                 return [(kind, n) for n, memory in enumerate(state.nodes) if memory]
-            case "restart":
-                return [(kind, n) for n, memory in enumerate(state.nodes) if not memory]
             case "split" if state.sides is None:
                 return [(kind, way) for way in self.limits.ways]
             case "heal" if state.sides is not None:
@@ -125,7 +125,8 @@ class Transitions:
         waiting = self.possible(state, "time_out")
         if waiting or not state.clients:
             steps += self._timers(state)
-        steps += self.possible(state, "heal") + self.possible(state, "mend")
+        if state.sides is not None or state.severed:
+            steps += self.possible(state, "heal") + self.possible(state, "mend")
         used = state.used
         lossy = any((used.crashes, used.power_losses, used.disk_losses, used.drops))
         if waiting and (lossy or used.splits or used.cuts or not steps):
