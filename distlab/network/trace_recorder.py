@@ -3,6 +3,8 @@
 A run on a virtual clock and a replay of a schedule record theirs with it.
 """
 
+from collections import defaultdict
+from itertools import chain
 from typing import Any
 
 from distlab.errors import NodeFailed
@@ -29,7 +31,7 @@ class TraceRecorder:
     def __init__(self, nodes: int, clients: int):
         self.nodes, self._clients = nodes, clients
         self.now, self.events, self.messages = 0.0, [], 0
-        self._lasting = {}  # (node, words) of what lasts -> index of its event
+        self._lasting = defaultdict(list)  # (node, words) -> its events that last
 
     def event(
         self, who: int, kind: str, peer: int | None, step: int, label: str
@@ -74,11 +76,11 @@ class TraceRecorder:
 
     def _begin(self, node, words, kind):
         """Record what lasts to the end of the run, or to its `_end`."""
-        self._lasting[node, words] = len(self.events)
+        self._lasting[node, words].append(len(self.events))
         self.mark(node, words, kind)
 
     def _end(self, node, words):
-        at = self._lasting.pop((node, words))
+        at = self._lasting[node, words].pop(0)
         self.events[at] = self.events[at]._replace(end=self.now)
 
     def asked(self, number: int, node: int, call: Call, heard: bool) -> None:
@@ -106,7 +108,7 @@ class TraceRecorder:
     def trace(self) -> Trace:
         """Return the trace until now."""
         events = list(self.events)
-        for at in self._lasting.values():
+        for at in chain.from_iterable(self._lasting.values()):
             events[at] = events[at]._replace(end=self.now)
         size = self.nodes + self._clients
         return Trace(size, events, who="node", clients=self._clients)
