@@ -205,20 +205,12 @@ class _ReplayRun(TraceRecorder):
     def _find(self, step):
         """Return the transition of a step, None if there is none.
 
-        On a corrected node a message may hold more fields; if only one between the same
-        nodes begins with the same word, it is that one.
+        On a corrected node a message may hold more fields.
         """
         found = self.transitions.find(self.state, step)
-        if found or step.kind not in ("deliver", "duplicate", "drop"):
-            return found
-        first = step.words.split(" ")[0]
-        alike = [
-            pending
-            for pending in self.state.pending
-            if (pending.src, pending.dst) == (step.a, step.b)
-            and self.memo.words(pending.number).split(" ")[0] == first
-        ]
-        return (step.kind, alike[0]) if len(alike) == 1 else None
+        if found is None and step.kind in ("deliver", "duplicate", "drop"):
+            found = self.transitions.find_similar(self.state, step, only=True)
+        return found
 
     def outcome(self) -> Outcome:
         """Return the present outcome; calls without a response are unknown."""

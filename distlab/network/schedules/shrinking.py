@@ -37,10 +37,16 @@ _SHRUNK_FIRST = (  # all steps of one kind at once, before others one by one
 def playable(
     transitions: Transitions, first: State, steps: Sequence[ScheduleStep]
 ) -> tuple[list, State]:
-    """Return (the steps that can be played, one after another; the final state)."""
+    """Return (the steps that can be played, one after another; the final state).
+
+    Without an earlier step a message may have other content: it stands in for the one
+    that would have been sent.
+    """
     state, taken = first, []
     for step in steps:
         found = transitions.find(state, step)
+        if found is None and (found := transitions.find_similar(state, step)):
+            step = transitions.in_words(state, found)
         if found is not None:
             state = transitions.take(state, found)
             taken.append(step)

@@ -213,6 +213,24 @@ class Transitions:
                 return each
         return None
 
+    def find_similar(
+        self, state: State, step: ScheduleStep, only: bool = False
+    ) -> tuple | None:
+        """Return a step of the same kind and nodes, whose words begin alike, or None.
+
+        Its message may hold other fields; a client may ask another node. only: None,
+        too, if there are several.
+        """
+        if step.kind not in ("deliver", "duplicate", "drop", "call", "timer"):
+            return None
+        alike = []
+        for each in self.possible(state, step.kind):
+            kind, a, b, words = self.in_words(state, each)
+            same_nodes = a == step.a and (b == step.b or kind == "call")
+            if same_nodes and words.split(" ")[0] == step.words.split(" ")[0]:
+                alike.append(each)
+        return alike[0] if len(alike) == 1 or (alike and not only) else None
+
     def _asks(self, state, number):
         """Return True if a client that does not wait has something to ask."""
         attempts, results = state.clients[number]
