@@ -1,4 +1,4 @@
-"""A small Raft with a key-value log, seven planted bugs, and monitors that find them.
+"""A small Raft with a key-value log, four planted bugs, and monitors that find them.
 
 Source: Ongaro and Ousterhout, "In search of an understandable consensus algorithm"
 (2014), figures 2 and 3.
@@ -140,13 +140,6 @@ class Raft(Node):
         return [Reply(r, self.asked.pop(r)) for r in ready]
 
 
-class ForgetsItsVote(Raft):
-    """Saves no vote, so that after a crash it votes again."""
-
-    def save(self):
-        return [Save("state", (self.term, None, self.log))]
-
-
 class VotesTwice(Raft):
     """Votes for any number of candidates in a term."""
 
@@ -154,25 +147,11 @@ class VotesTwice(Raft):
         return term == self.term and (last_term, length) >= self.last()
 
 
-class VotesForShortLogs(Raft):
-    """Votes for candidates that lack committed entries."""
-
-    def grants(self, sender, term, last_term, length):
-        return term == self.term and self.voted in (None, sender)
-
-
 class CommitsOldTerms(Raft):
     """Commits an entry of an earlier term by the number of its copies (figure 8)."""
 
     def may_commit(self, at):
         return True
-
-
-class CutsTheRest(Raft):
-    """Drops what follows the entries of a late message, committed or not."""
-
-    def merged(self, at, entries):
-        return (*self.log[:at], *entries)
 
 
 class FitsAnywhere(Raft):
@@ -187,17 +166,6 @@ class AcknowledgesTooMuch(Raft):
 
     def matched(self, at, entries):
         return len(self.log)
-
-
-BUGS = [
-    ForgetsItsVote,
-    VotesTwice,
-    VotesForShortLogs,
-    CommitsOldTerms,
-    CutsTheRest,
-    FitsAnywhere,
-    AcknowledgesTooMuch,
-]
 
 
 class OneLeader(Monitor):

@@ -13,6 +13,7 @@ from distlab.trace import Call, Operation
 __all__ = [
     "CallSequence",
     "Client",
+    "ClientDriver",
     "ClientProgress",
     "ClientSession",
     "check_clients",
@@ -142,13 +143,14 @@ class ClientSession:
 
     name: its name in the history. number: in its requests. nodes: how many there are.
     call, start_s: of the open call, since its first attempt. attempts: of it.
+    stopped: whether it makes no further calls.
     """
 
     def __init__(self, name: int | str, client: Client, number: int, nodes: int):
         self.name, self.client, self.number, self._nodes = name, client, number, nodes
         self.attempts = ClientProgress(0, client.node)
         self.call = self.start_s = self._result = None
-        self._asking = CallSequence(name, client.calls)
+        self._asking, self.stopped = CallSequence(name, client.calls), False
 
     @property
     def request(self) -> int | None:
@@ -163,7 +165,7 @@ class ClientSession:
     def ask(self, now_s: float) -> Call | None:
         """Begin the next call, or one more attempt; return it, None after the last."""
         if not self.attempts.tries:
-            call = self._asking.next(self._result)
+            call = None if self.stopped else self._asking.next(self._result)
             if call is None:
                 return None
             self.call, self.start_s = call, now_s
@@ -195,6 +197,53 @@ class ClientSession:
         return Operation(self.name, *self.call, self.start_s, end_s, outcome, result)
 
 
+class ClientDriver:
+    """Clients at work. A subclass has the clock, `now`, and plans events by `_later`.
+
+    sessions: number -> `ClientSession`, of the clients that are not done yet.
+    done: the operations that have ended, in order of their ends.
+    """
+
+    _least_pause_s = 0.0  # between a response and the next call
+
+    def __init__(self):
+        self.sessions: dict[int, ClientSession] = {}
+        self.done: list[Operation] = []
+
+    def operations(self) -> list[Operation]:
+        """Return all operations; those without a response are unknown."""
+        waiting = [s for s in self.sessions.values() if s.request is not None]
+        return [*self.done, *(session.operation() for session in waiting)]
+
+    def _ask(self, session, attempt):
+        """Make a client's next call, or ask once more, unless a late response came."""
+        if session.attempt != attempt:
+            return
+        call = session.ask(self.now)
+        if call is None:
+            self.sessions.pop(session.number, None)
+            return
+        attempt = session.attempt
+        self._call(session, call)
+        if session.attempt == attempt and session.attempts.waits:
+            end_s = self.now + session.client.timeout_s
+            self._later(end_s, self._time_out, session, attempt)
+
+    def _time_out(self, session, attempt):
+        if session.attempt == attempt and session.attempts.waits:
+            self._ends(session, "unknown")
+
+    def _ends(self, session, outcome, result=None, to=None):
+        """End an attempt; the client asks again, or pauses until its next call."""
+        operation = session.end(self.now, outcome, result, to)
+        pause_s = 0.0
+        if operation is not None:
+            self.done.append(operation)
+            pause_s = max(session.client.pause_s, self._least_pause_s)
+        self._later(self.now + pause_s, self._ask, session, session.attempt)
+        return operation
+
+
 def check_clients(
     clients: Client | Iterable[Client], nodes: int, repeatable: bool = False
 ) -> list[Client]:
@@ -213,8 +262,7 @@ def check_clients(
                 f"{who} is {client!r}, and no Client. "
                 'For example: Client(0, [Call("write", "x", 1)])'
             )
-        whole = isinstance(client.node, int) and not isinstance(client.node, bool)
-        if not whole or not 0 <= client.node < nodes:
+        if type(client.node) is not int or not 0 <= client.node < nodes:
             raise InvalidArgument(
                 f"{who} asks node {client.node!r}; of {nodes} nodes the last is "
                 f"{nodes - 1}."
@@ -223,10 +271,10 @@ def check_clients(
             check_seconds(f"{who}'s {name}", getattr(client, name))
         if client.timeout_s == 0:
             raise InvalidArgument(f"{who} waits for no answer: timeout_s is 0.")
-        retries = client.retries
-        if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        if type(client.retries) is not int or client.retries < 0:
             raise InvalidArgument(
-                f"{who}'s retries are a number from 0 on, and came as {retries!r}."
+                f"{who}'s retries are a number from 0 on, and came as "
+                f"{client.retries!r}."
             )
         if isinstance(client.calls, Call):
             raise InvalidArgument(

@@ -213,7 +213,6 @@ def _reduced(value):
 
 @lru_cache(maxsize=1024)
 def _slots(kind):
-    """Return the names of all slots of a class."""
     own = [vars(base).get("__slots__", ()) for base in kind.__mro__]
     names = [n for names in own for n in ((names,) if type(names) is str else names)]
     return [name for name in names if name not in ("__dict__", "__weakref__")]

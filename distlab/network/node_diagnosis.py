@@ -31,9 +31,12 @@ __all__ = [
     "MOST_TO_ITSELF",
     "closed",
     "corrupt_disk",
+    "delay_failed",
     "difference",
+    "disk_refused",
     "ended_alone",
     "failure_from",
+    "failure_label",
     "never_returned",
     "no_effects",
     "no_end",
@@ -71,6 +74,12 @@ def payload_of(error: NodeFailed) -> dict:
         except Exception:
             cause = RuntimeError(f"{type(cause).__name__}: {cause}")
     return {"method": error.method, "cause": cause, "parts": error.parts}
+
+
+def failure_label(error: NodeFailed) -> str:
+    """Return the label of a node's failure in a trace."""
+    raised = isinstance(error.cause, BaseException)
+    return f"raised {type(error.cause).__name__}" if raised else "failed"
 
 
 def failure_from(node: int, payload: dict) -> NodeFailed:
@@ -178,6 +187,16 @@ def corrupt_disk(node: int, path: str, number: int, at: int) -> NodeFailed:
     return _failure(node, "", f"node {node}: {cause}", cause=cause, hint=hint)
 
 
+def disk_refused(node: int, path: str, error: OSError) -> NodeFailed:
+    """Return the failure of a node whose disk does not take what it writes."""
+    cause = f"its disk does not take what it writes: {error.strerror}"
+    hint = (
+        f"The file is {path}. Make room on that disk, or let TMPDIR name a folder on",
+        "another one, and make a new cluster.",
+    )
+    return _failure(node, "", f"node {node}: {cause}", cause=cause, hint=hint)
+
+
 def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
     """Return the failure of nodes whose messages, in a simulation, have no end.
 
@@ -211,6 +230,18 @@ def switch_gone(status: int) -> SwitchFailed:
         f"the switch's process {_how_ended(status)}\n\n"
         "    Every message between two nodes passes through it, so the cluster was\n"
         "    stopped, with all of its nodes. Make a new one to go on."
+    )
+
+
+def delay_failed(
+    distribution: Any, src: int, dst: int, error: Exception
+) -> SwitchFailed:
+    """Return the error for a distribution that gave no delay to a message."""
+    return SwitchFailed(
+        f"{distribution!r} gave no delay for a message from node {src} to node {dst}: "
+        f"{type(error).__name__}: {error}\n\n"
+        "    The switch draws one for each message, so the cluster was stopped.\n"
+        "    A draw takes a random.Random and returns a number of seconds."
     )
 
 

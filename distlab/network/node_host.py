@@ -38,7 +38,7 @@ from distlab.network.node_diagnosis import never_returned, no_effects, nonsense,
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call
 
-__all__ = ["NodeHost", "check_nodes", "make_node"]
+__all__ = ["NodeHost", "check_nodes", "make_node", "new_host"]
 
 _MOST_NODES, _MOST_EFFECTS = 10_000, 100_000
 _KINDS = get_args(Effect)
@@ -269,8 +269,7 @@ def check_nodes(nodes: int, most: int = _MOST_NODES) -> None:
 
     Raises: InvalidArgument.
     """
-    whole = isinstance(nodes, int) and not isinstance(nodes, bool)
-    if not whole or not 1 <= nodes <= most:
+    if type(nodes) is not int or not 1 <= nodes <= most:
         raise InvalidArgument(
             f"nodes is a number from 1 to {most:,}, and got {nodes!r}."
         )
@@ -312,6 +311,20 @@ def make_node(make: Callable, me: int, nodes: int) -> Node:
         )
     _check_methods(type(node))
     return node
+
+
+def new_host(
+    make: Callable,
+    me: int,
+    nodes: int,
+    seed: Any,
+    restarts: int,
+    generator: type[random.Random] = random.Random,
+) -> NodeHost:
+    """Make a node that has started so often before; return its host."""
+    node = make_node(make, me, nodes)
+    how = {"seed": f"{seed} {restarts}", "restarted": restarts > 0}
+    return NodeHost(node, me, nodes, generator=generator, **how)
 
 
 def _check_signature(make, me, peers):

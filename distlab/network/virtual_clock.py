@@ -28,6 +28,7 @@ from distlab.faults import (
 from distlab.history import History
 from distlab.network.client import (
     Client,
+    ClientDriver,
     ClientSession,
     check_clients,
     check_seconds,
@@ -38,7 +39,7 @@ from distlab.network.describe import describe, shorten
 from distlab.network.disk import MemoryDisk
 from distlab.network.node import Effect, Runtime, session_of
 from distlab.network.node_diagnosis import difference, no_end
-from distlab.network.node_host import NodeHost, check_nodes, make_node
+from distlab.network.node_host import check_nodes, new_host
 from distlab.network.outcome import Outcome
 from distlab.network.trace_recorder import TraceRecorder, lost
 from distlab.network.watchdog import Watchdog
@@ -112,26 +113,24 @@ def _compare(run, again, until_s):
         raise parting
 
 
-class SimulatedRun(Runtime, TraceRecorder):
+class SimulatedRun(Runtime, TraceRecorder, ClientDriver):
     """One run on a virtual clock, from its start to its end.
 
     hosts: node -> its `NodeHost`, None while it is dead. disks: of the nodes.
-    sessions: the clients. active: how many of them are not done yet.
     log: the input and effects of every call of a node, to compare two runs; or None.
     """
 
+    _least_pause_s = _TICK_S
     _generator = random.Random  # the class of every node's `random`
 
     def __init__(self, make, nodes, clients, faults, delivery, seed, sync_s=0.001):
         TraceRecorder.__init__(self, nodes, len(clients))
+        ClientDriver.__init__(self)
         self.make, self.seed, self.sync_s, self.log = make, seed, sync_s, None
         self.hosts, self._restarts = [None] * nodes, [0] * nodes
         self.disks = [MemoryDisk() for _ in range(nodes)]
-        self.sessions = [
-            ClientSession(number, client, number, nodes)
-            for number, client in enumerate(clients)
-        ]
-        self.active, self.operations = len(self.sessions), []
+        for number, client in enumerate(clients):
+            self.sessions[number] = ClientSession(number, client, number, nodes)
         self._called = {}  # request -> its call
         # A run ends when no message is under way that a client's call has caused.
         # Protocols whose timers send messages forever always have other messages.
@@ -151,10 +150,10 @@ class SimulatedRun(Runtime, TraceRecorder):
         match fault:
             case Split():
                 sides = " | ".join(" ".join(map(str, side)) for side in fault.sides)
-                begin, end = (self._split, sides), (self._heal, sides)
+                begin, end = [(self.step, k, 0, 0, sides) for k in ("split", "heal")]
             case Cut():
-                begin = self._cut, fault.src, fault.dst
-                end = self._mend, fault.src, fault.dst
+                link = fault.src, fault.dst
+                begin, end = [(self.step, kind, *link) for kind in ("cut", "mend")]
             case Crash():
                 begin = self._crash, fault.node, fault.loses
                 end = self._restart, fault.node
@@ -184,9 +183,9 @@ class SimulatedRun(Runtime, TraceRecorder):
             try:
                 for node in range(self.nodes):
                     self._start(node)
-                for number, session in enumerate(self.sessions):
+                for session in self.sessions.values():
                     start_s = session.client.start_s
-                    self._later(start_s, self._ask, number, session.attempt)
+                    self._later(start_s, self._ask, session, session.attempt)
                 self._go(until_s)
             except NodeFailed as error:
                 self.failed(error)
@@ -206,12 +205,11 @@ class SimulatedRun(Runtime, TraceRecorder):
                 raise self._no_end()
 
     def _going_on(self):
-        return self.active or self._under_way or not self.sessions
+        return self.sessions or self._under_way or not self._clients
 
     def history(self) -> History:
         """Return the clients' operations; without a response their end is unknown."""
-        waiting = [s.operation() for s in self.sessions if s.request is not None]
-        return History(self.operations + waiting)
+        return History(self.operations())
 
     def outcome(self) -> Outcome:
         """Return the present outcome."""
@@ -222,11 +220,8 @@ class SimulatedRun(Runtime, TraceRecorder):
     # nodes
 
     def _start(self, node):
-        """Make a node's object, and start it from its disk."""
-        restarts = self._restarts[node]
-        new = self.watchdog.call(make_node, self.make, node, self.nodes)
-        how = {"seed": f"{self.seed} {restarts}", "restarted": restarts > 0}
-        host = NodeHost(new, node, self.nodes, generator=self._generator, **how)
+        how = self.nodes, self.seed, self._restarts[node], self._generator
+        host = self.watchdog.call(new_host, self.make, node, *how)
         self.hosts[node] = host
         self._react(host, host.start, self.disks[node].values)
 
@@ -296,13 +291,10 @@ class SimulatedRun(Runtime, TraceRecorder):
         if not self._postponed(node, self._run_out, node, name, token):
             del self._timers[node][name]
             self._for_client = False
-            self._fire(node, name)
-
-    def _fire(self, node, name):
-        if self.traced:
-            self.mark(node, f"timer {shorten(describe(name))}")
-        host = self.hosts[node]
-        self._react(host, host.timer, name)
+            if self.traced:
+                self.step("timer", node, 0, describe(name))
+            host = self.hosts[node]
+            self._react(host, host.timer, name)
 
     def _postponed(self, node, what, *args):
         """Return True if a node pauses; what was to happen then happens afterwards."""
@@ -329,12 +321,10 @@ class SimulatedRun(Runtime, TraceRecorder):
         self._under_way -= for_client
         if self.hosts[node] is not None and self._restarts[node] == restarts:
             self._for_client = for_client
-            self._synced(node, token, written)
-
-    def _synced(self, node, token, written):
-        self.disks[node].synced(written)
-        host = self.hosts[node]
-        self._react(host, host.synced, token)
+            self.disks[node].synced(written)
+            self.step("synced", node, 0, describe(token))
+            host = self.hosts[node]
+            self._react(host, host.synced, token)
 
     def note(self, node: int, words: str) -> None:
         """Write words into the trace."""
@@ -342,34 +332,17 @@ class SimulatedRun(Runtime, TraceRecorder):
 
     # clients
 
-    def _ask(self, number, attempt):
-        """Make a client's next call, or ask once more, unless a late response came."""
-        session = self.sessions[number]
-        if session.attempt != attempt:
-            return
-        self._for_client = True
-        call = session.ask(self.now)
-        if call is None:
-            self.active -= 1
-            return
-        node, request, attempt = session.attempts.node, session.request, session.attempt
-        self._called[request] = call
-        self.asked(number, node, call, self.hosts[node] is not None)
-        if not self._postponed(node, self._call, node, request, call):
-            self._call(node, request, call)
-        if session.attempt == attempt and session.attempts.waits:
-            end_s = self.now + session.client.timeout_s
-            self._later(end_s, self._wait_no_longer, number, attempt)
+    def _call(self, session, call):
+        node, request = session.attempts.node, session.request
+        self._for_client, self._called[request] = True, call
+        self.asked(session.number, node, call, self.hosts[node] is not None)
+        if not self._postponed(node, self._deliver, node, request, call):
+            self._deliver(node, request, call)
 
-    def _call(self, node, request, call):
+    def _deliver(self, node, request, call):
         host = self.hosts[node]
         if host is not None:
             self._react(host, host.client, request, call)
-
-    def _wait_no_longer(self, number, attempt):
-        session = self.sessions[number]
-        if session.attempt == attempt and session.attempts.waits:
-            self._end(number, "unknown")
 
     def reply(self, node: int, request: int, result: Any) -> None:
         """Send a client the result of its call."""
@@ -382,21 +355,16 @@ class SimulatedRun(Runtime, TraceRecorder):
     def _respond(self, node, request, outcome, result, why=None, to=None):
         """Send a response; it is dropped if the client no longer waits for it."""
         number, _ = session_of(request)
-        session = self.sessions[number]
-        heard = session.hears(request, node, outcome == "ok")
+        session = self.sessions.get(number)
+        heard = session is not None and session.hears(request, node, outcome == "ok")
         self.answered(node, number, self._called[request], result, why, heard)
         if heard:
-            self._end(number, outcome, result, to)
+            self._ends(session, outcome, result, to)
 
-    def _end(self, number, outcome, result=None, to=None):
-        """End a client's wait, and let it ask again or make its next call."""
-        session = self.sessions[number]
-        operation = session.end(self.now, outcome, result, to)
-        pause_s = 0.0
-        if operation is not None:
-            self.operations.append(operation)
-            pause_s = max(session.client.pause_s, _TICK_S)
-        self._later(self.now + pause_s, self._ask, number, session.attempt)
+    def _ends(self, session, outcome, result=None, to=None):
+        if outcome == "unknown":
+            self.step("time_out", session.number)
+        return super()._ends(session, outcome, result, to)
 
     # faults
 
@@ -408,21 +376,9 @@ class SimulatedRun(Runtime, TraceRecorder):
 
     def _restart(self, node):
         self._for_client = False
-        self.mark(node, "restart", "fault")
+        self.step("restart", node)
         self._restarts[node] += 1
         self._start(node)
-
-    def _split(self, sides):
-        self.lasting(0, f"partition {sides}", "fault")
-
-    def _heal(self, sides):
-        self.over(0, f"partition {sides}")
-
-    def _cut(self, src, dst):
-        self.lasting(src, f"cut off from node {dst}")
-
-    def _mend(self, src, dst):
-        self.over(src, f"cut off from node {dst}")
 
     def _jump(self, node, by_s):
         rate, offset_s = self._clocks.get(node, (1.0, 0.0))

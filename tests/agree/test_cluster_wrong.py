@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from distlab.errors import (
     NodeFailed,
     SwitchFailed,
 )
-from distlab.network import Client, Node, Reply, Send
+from distlab.network import Client, Delivery, Node, Reply, Save, Send
+from distlab.network.delays import UniformDelay
 
 ONE_CALL = [Client(0, [Call("read", "x")], timeout_s=0.2)]
 
@@ -55,6 +57,12 @@ class Leaves(Node):
         os._exit(3)
 
 
+class FillsItsDisk(Node):
+    def on_client(self, request, call):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        return [Save("x", 1), Reply(request)]
+
+
 class NeverMade(Node):
     def __init__(self, me, peers):
         super().__init__(me, peers)
@@ -81,6 +89,7 @@ class NeverMade(Node):
         (Nonsense, 0, "on_client", ["'yes' is no effect"]),
         (SendsAFile, 0, "on_client", ["no plain data"]),
         (Leaves, 0, "", ["exit status 3"]),
+        (FillsItsDisk, 0, "", ["File too large", "node0/journal", "TMPDIR"]),
         (NeverMade, 1, "__init__", ["ValueError: not me"]),
     ],
 )
@@ -198,6 +207,18 @@ def test_a_killed_switch_is_told_as_such():
             cluster.call(0, "read", timeout_s=20)
         with pytest.raises(SwitchFailed):
             cluster.kill(1)
+
+
+class NoDelay(UniformDelay):
+    def draw(self, random):
+        raise LookupError("no sample")
+
+
+def test_a_distribution_that_draws_no_delay_is_named_with_its_link():
+    delivery = Delivery(NoDelay(0, 1))
+    words = "NoDelay.* for a message from node 0 to node 1: LookupError: no sample"
+    with pytest.raises(SwitchFailed, match=words):
+        network.run(Gossip, 2, ONE_CALL, delivery=delivery)
 
 
 def test_nodes_that_answer_each_other_for_ever_do_not_keep_a_run_from_ending():

@@ -405,6 +405,13 @@ def test_a_partition_that_outlasts_the_run_ends_with_it():
     assert [op.outcome for op in outcome.history] == ["unknown"]
 
 
+def test_two_equal_partitions_that_overlap_end_one_after_the_other():
+    splits = [Split(at_s, [0], [1], until_s=at_s + 0.2) for at_s in (0.1, 0.2)]
+    trace = simulate(Chatter, 2, faults=splits, until_s=1.0).trace
+    lasting = [(e.start, e.end) for e in trace.events if e.kind == "fault"]
+    assert lasting == [(0.1, pytest.approx(0.3)), (0.2, pytest.approx(0.4))]
+
+
 def test_a_naive_clock_gives_the_same_results_for_random_programs():
     """A twin of a dozen lines: it looks through all that is to come for the earliest.
 

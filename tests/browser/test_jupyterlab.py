@@ -57,6 +57,16 @@ cluster = network.Cluster(Echo, 3)
 cluster.start([network.Client(node, asks, 0, 0.02, 0.2) for node in range(3)])
 cluster.panel()
 """
+STEPS = """
+from distlab import Call, network
+
+class Asks(network.Node):
+    def on_client(self, request, call):
+        asks = [network.Send(peer, "ask") for peer in self.peers]
+        return [*asks, network.Reply(request)]
+
+network.step_through(Asks, 3, [network.Client(0, [Call("go")])])
+"""
 MESSAGES = (
     """
 from distlab import run
@@ -82,7 +92,8 @@ def lab(tmp_path_factory):
     (folder / "lessons").mkdir()
     lesson = cut_lesson(folder / "lessons", "10", CELLS)
     cut_lesson(folder / "lessons", "10", (), "whole")
-    for name, codes in (("panel", (STORE, "cluster.close()")), ("messages", MESSAGES)):
+    made = ("panel", (STORE, "cluster.close()")), ("messages", MESSAGES)
+    for name, codes in (*made, ("steps", (STEPS, "1"))):
         cells = [nbformat.v4.new_code_cell(code) for code in codes]
         made = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
         nbformat.write(made, folder / "lessons" / f"{name}.ipynb")
@@ -364,6 +375,22 @@ def test_the_panel_splits_kills_and_mends_while_clients_ask(opened):
     page.keyboard.press("Shift+Enter")
     until(page, "The cluster has ended.")
     keep(panel, "cluster-ended")
+
+
+def test_the_next_step_is_picked_by_keys_that_the_notebook_does_not_hear(opened):
+    page = opened("steps")
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Shift+Enter")
+    steps = page.locator(".distlab-steps").first
+    steps.get_by_role("button", name="client 0 asks node 0: go").focus()
+    for taken in ("client 0 asks", "node 1 gets 'ask'", "node 2 gets 'ask'"):
+        page.keyboard.press("Enter")
+        steps.get_by_role("status").get_by_text(taken).wait_for()
+        focused = page.locator(".distlab-steps button:focus")
+        focused.wait_for()
+    page.keyboard.press("x")
+    assert focused.count() == 1 and page.locator(".jp-CodeCell").count() == 2
+    keep(steps, "steps")
 
 
 @pytest.mark.nightly

@@ -16,14 +16,7 @@ from typing import Any
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import pack_functions
 from distlab.errors import InvalidArgument
-from distlab.faults import (
-    ClockJump,
-    Crash,
-    Cut,
-    NodeFault,
-    Split,
-    check_node_faults,
-)
+from distlab.faults import ClockJump, Crash, Cut, NodeFault, Split, check_node_faults
 from distlab.history import History
 from distlab.network.client import CallSequence, Client, check_clients, check_seconds
 from distlab.network.cluster.event_log import merge_logs
@@ -265,7 +258,6 @@ class Cluster:
             self._supervisor.leave(copying)
 
     def _sides(self, sides):
-        """Return the sides of a partition, each a tuple."""
         if not sides:
             raise InvalidArgument("who is on which side? split([0], [1, 2])")
         for side in sides:
@@ -276,8 +268,7 @@ class Cluster:
         return check_node_faults(Split(0, *sides), self.nodes)[0].sides
 
     def _node(self, node):
-        whole = isinstance(node, int) and not isinstance(node, bool)
-        if not whole or not 0 <= node < self.nodes:
+        if type(node) is not int or not 0 <= node < self.nodes:
             raise InvalidArgument(
                 f"there is no node {node!r}; of {self.nodes} the last is "
                 f"{self.nodes - 1}."

@@ -13,6 +13,7 @@ import pickle
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import cloudpickle
 from distlab.files import write_whole
 from distlab.network.disk import MemoryDisk
 from distlab.network.node import Append, Save, Truncate
-from distlab.network.node_diagnosis import corrupt_disk
+from distlab.network.node_diagnosis import corrupt_disk, disk_refused
 
 __all__ = ["Disk", "lose", "read_disk", "serialize"]
 
@@ -42,7 +43,7 @@ class Disk:
     """
 
     def __init__(self, folder: str, node: int):
-        self._folder = folder
+        self._folder, self._node = folder, node
         os.makedirs(folder, exist_ok=True)
         self._disk, self.length = _read(folder, node)
         self.saved, self._waiting = self._disk.values, []
@@ -64,19 +65,24 @@ class Disk:
         self._waiting.append(_record(_KINDS.index(type(effect)), *effect))
 
     def flush(self) -> None:
-        """Hand all writes to the system: from now on a kill loses none of them."""
+        """Hand all writes to the system: from now on a kill loses none of them.
+
+        Raises: NodeFailed if the system refuses, as on a full disk.
+        """
         if self.length > self._limit:
             return self._replace()
         data = b"".join(self._waiting)
         self._waiting.clear()
         self.length += len(data)
-        while data:
-            data = data[os.write(self._file, data) :]
+        with _refusals_named(self._folder, self._node):
+            while data:
+                data = data[os.write(self._file, data) :]
 
     def sync(self) -> None:
         """Flush, and wait until the device has written everything."""
         self.flush()
-        getattr(os, "fdatasync", os.fsync)(self._file)
+        with _refusals_named(self._folder, self._node):
+            getattr(os, "fdatasync", os.fsync)(self._file)
         self._waiting.append(_record(_SYNCED))
         self.flush()
 
@@ -84,7 +90,7 @@ class Disk:
         """Replace the journal by one record; its cost is that of as many writes."""
         os.close(self._file)
         self._waiting.clear()
-        self.length = _write(self._folder, self.saved)
+        self.length = _write(self._folder, self._node, self.saved)
         self._open()
         os.fsync(self._file)
 
@@ -95,11 +101,20 @@ def _record(kind, name="", value=None):
     return _HEADER.pack(size, size ^ _ALL_BITS, zlib.crc32(body)) + body
 
 
-def _write(folder, values):
+def _write(folder, node, values):
     """Replace the journal by one that has these values; return its length."""
     record = _record(_WHOLE, "", values)
-    write_whole(Path(folder, "journal"), record)
+    with _refusals_named(folder, node):
+        write_whole(Path(folder, "journal"), record)
     return len(record)
+
+
+@contextmanager
+def _refusals_named(folder, node):
+    try:
+        yield
+    except OSError as error:
+        raise disk_refused(node, f"{folder}/journal", error) from None
 
 
 def _records(folder: str, node: int) -> Iterator[tuple[int, int, str, Any]]:
@@ -152,7 +167,7 @@ def lose(folder: str, node: int, what: str) -> None:
     if what:
         disk, _ = _read(folder, node)
         disk.lose(what)
-        _write(folder, disk.values)
+        _write(folder, node, disk.values)
 
 
 def serialize(thing: Any) -> bytes:

@@ -21,13 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distlab.network.cluster.partitions import FaultRecord
-from distlab.network.describe import (
-    describe,
-    describe_call,
-    describe_response,
-    shorten,
-)
+from distlab.network.describe import describe, describe_call, describe_response, shorten
 from distlab.processes.wire import LENGTH
 from distlab.trace import Event, Trace
 
@@ -120,7 +114,7 @@ class Logs:
     switch: list[list]
     clients: list
     asked: list[tuple]
-    faults: list[FaultRecord]
+    faults: list[Event]
 
 
 def merge_logs(logs: Logs) -> Trace:
@@ -177,9 +171,7 @@ class _Merging:
         self.marks.append(Event(node, at, at, "mark", None, 0, 0, words))
 
     def trace(self):
-        events = self.marks
-        for node, start_s, end_s, label, kind in self.logs.faults:
-            events.append(Event(node or 0, start_s, end_s, kind, None, 0, 0, label))
+        events = self.marks + self.logs.faults
         in_order = sorted(self.messages.items(), key=lambda item: item[1][2])
         for number, (key, (src, dst, at, size, words)) in enumerate(in_order, 1):
             arrivals = self.arrivals[key]
@@ -194,7 +186,7 @@ class _Merging:
         """Return True if a message that has not arrived will not."""
         src, dst, at, *_ = self.messages[key]
         crashed = any(
-            fault.label == "crash" and fault.node == dst and at < fault.start_s
+            fault.label == "crash" and fault.rank == dst and at < fault.start
             for fault in self.logs.faults
         )
         return crashed or key in self.dropped or max(src, dst) >= self.nodes

@@ -21,6 +21,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any
 
 import cloudpickle
@@ -41,7 +42,7 @@ from distlab.network.cluster.wire import (
 from distlab.network.describe import describe, shorten
 from distlab.network.node import Append, Runtime, Save, Truncate
 from distlab.network.node_diagnosis import payload_of
-from distlab.network.node_host import NodeHost, make_node
+from distlab.network.node_host import new_host
 from distlab.network.watchdog import Watchdog
 from distlab.processes import Child, Disconnected
 
@@ -91,7 +92,8 @@ class _NodeProcess(Runtime):
                 self._live()
         except NodeFailed as error:
             if self.disk is not None:
-                self._flush()
+                with suppress(NodeFailed):  # it is the disk that has failed
+                    self._flush()
             self._tell("failed", payload_of(error))
         except InvalidArgument as error:
             self._tell("refused", str(error))
@@ -104,9 +106,9 @@ class _NodeProcess(Runtime):
     def _live(self):
         self.disk = Disk(self.disk_folder, self.me)
         make = unpack(self.make)[0]
-        self.node = self.watchdog.call(make_node, make, self.me, self.nodes)
-        how = {"seed": f"{self.seed} {self.restarts}", "restarted": self.restarts > 0}
-        self.host = NodeHost(self.node, self.me, self.nodes, **how)
+        how = self.me, self.nodes, self.seed, self.restarts
+        self.host = self.watchdog.call(new_host, make, *how)
+        self.node = self.host.node
         self._tell("up")
         _, self.began, self.clock = pickle.loads(self.child.receive())
         self._do(time.monotonic(), self.host.start, self.disk.saved)
@@ -198,7 +200,6 @@ class _NodeProcess(Runtime):
                 self._do(now, self.host.timer, name)
 
     def _do(self, now: float, method: Callable, *args):
-        """Call one of the node's methods, and carry out its effects."""
         ahead_s, rate = self.clock
         self.node.clock_s = ahead_s + rate * (now - self.began)
         self.carry_out(self.me, self.watchdog.call(method, *args))
@@ -247,16 +248,13 @@ class _NodeProcess(Runtime):
         heapq.heappush(self.due, (due, order, name))
 
     def cancel_timer(self, _, name: Hashable) -> None:
-        """Cancel a timer."""
         self.timers.pop(name, None)
 
     def reply(self, _, request: int, result: Any) -> None:
-        """Answer a client's request."""
         body = serialize(result)
         self._answer(request, "ok", body, None, logged(result, body))
 
     def refuse(self, _, request: int, why: str, to: int | None) -> None:
-        """Refuse a client's request."""
         words = f"refused: {why}" if why else "refused"
         self._answer(request, "failed", serialize(None), to, shorten(words))
 
@@ -267,7 +265,6 @@ class _NodeProcess(Runtime):
         self.answers.append((number, request, outcome, body, to))
 
     def write(self, _, effect: Save | Append | Truncate) -> None:
-        """Write to the disk."""
         self.disk.write(effect)
 
     def sync(self, _, token: Hashable) -> None:
@@ -275,5 +272,4 @@ class _NodeProcess(Runtime):
         self.tokens.append(token)
 
     def note(self, _, words: str) -> None:
-        """Log words of the node's own."""
         self.log.note("note", time.monotonic() - self.began, str(words))

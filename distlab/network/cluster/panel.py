@@ -16,8 +16,8 @@ from html import escape
 
 from distlab.errors import DistlabError
 from distlab.network.cluster.cluster_map import cluster_svg
-from distlab.show.assets import widget_view
-from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
+from distlab.network.controls import controls_box, controls_row, show_controls
+from distlab.show.canvas.theme import GRID, MUTED, rank_color
 
 __all__ = ["Panel"]
 
@@ -37,20 +37,10 @@ _METHODS = (
     ("call(0, 'read', 'x')", "ask a node"),
 )
 
-_STYLE = f"""<style>
-.distlab-cluster {{ border: 1px solid var(--jp-border-color2, {GRID});
-  border-radius: 6px; padding: 10px 14px; margin: 4px 0; max-width: 62em;
-  overflow: visible; }}
-.distlab-cluster > style, .distlab-cluster .distlab-cluster-style {{ display: none; }}
-.distlab-cluster-row {{ display: flex; flex-flow: row wrap; align-items: center;
-  gap: 4px 10px; overflow: visible; padding: 2px 0; }}
-.distlab-cluster-row > .widget-html:nth-child(1) {{ width: 6em; }}
-.distlab-cluster-row > .widget-html:nth-child(2) {{ width: 13em; }}
-.distlab-cluster .widget-html, .distlab-cluster .widget-html-content {{ margin: 0;
-  height: auto; min-height: 0; line-height: 1.5;
-  color: var(--jp-ui-font-color1, {INK}); }}
-.distlab-cluster button.jupyter-button {{ width: auto; min-width: 5.5em;
-  padding: 0 12px; margin: 0; }}
+_CSS = f"""
+.distlab-cluster .distlab-controls-row > .widget-html:nth-child(1) {{ width: 6em; }}
+.distlab-cluster .distlab-controls-row > .widget-html:nth-child(2) {{ width: 13em; }}
+.distlab-cluster button.jupyter-button {{ min-width: 5.5em; padding: 0 12px; }}
 .distlab-cluster .widget-toggle-buttons {{ display: flex; flex-flow: row nowrap;
   align-items: center; width: auto; margin: 0; }}
 .distlab-cluster .widget-toggle-buttons > label {{ width: auto; margin: 0 6px 0 0; }}
@@ -60,19 +50,7 @@ _STYLE = f"""<style>
 .distlab-cluster .widget-slider > label {{ width: 6.5em; }}
 .distlab-cluster-live {{ border-top: 1px solid var(--jp-border-color2, {GRID});
   padding-top: 6px; font-variant-numeric: tabular-nums; }}
-</style>"""
-
-# The notebook binds most keys: with a button in focus, x would cut the cell. Widgets
-# cannot run scripts, so this is a separate output beside the panel.
-_KEYS = """<script>
-if (!window.distlabClusterKeys) {
-  window.distlabClusterKeys = true;
-  window.addEventListener("focusin", event => {
-    const panel = event.target.closest?.(".distlab-cluster");
-    if (panel) panel.onkeydown = key => key.stopPropagation();
-  });
-}
-</script>"""
+"""
 
 
 class Panel:
@@ -85,7 +63,6 @@ class Panel:
     def __init__(self, cluster, supervisor):
         self._cluster, self._supervisor = cluster, supervisor
         self._box = None
-        self._shown = {}
 
     def __repr__(self):
         rows = [f"node {node}: {state}" for node, state in enumerate(self._rows())]
@@ -96,20 +73,18 @@ class Panel:
         return _table_html(self._drawn(), self._rows(), self._live())
 
     def _ipython_display_(self):
-        from IPython.display import display
+        show_controls(self, self._built)
 
-        display({"text/html": _KEYS, "text/plain": ""}, raw=True)
+    def _built(self):
         if self._box is None:
             self._box = self._build()
             self._supervisor.watchers.append(self.look)
         self.look()
-        words = {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        display(widget_view(self._box) | words, raw=True)
+        return self._box
 
     # display
 
     def _rows(self):
-        """Return the state of each node, in words."""
         supervisor = self._supervisor
         if supervisor.over:
             return [f"{state} at the end" for state in supervisor.states]
@@ -122,7 +97,6 @@ class Panel:
         return described
 
     def _drawn(self):
-        """Return an SVG of nodes, links and outcomes of the last second."""
         supervisor = self._supervisor
         severed = supervisor.partitions.severed()
         return cluster_svg(supervisor.states, severed, self._counted())
@@ -158,31 +132,27 @@ class Panel:
         return lines
 
     def look(self) -> None:
-        """Update changed widgets; called by the supervisor's thread as well."""
+        """Update the widgets; called by the supervisor's thread as well.
+
+        They send only what has changed.
+        """
         rows = self._rows()
         for node, described in enumerate(rows):
-            self._show(self._states[node], f"<span>{escape(described)}</span>")
+            self._states[node].value = f"<span>{escape(described)}</span>"
             state, over = self._supervisor.states[node], self._supervisor.over
             dead = state == "killed"
             self._label(self._kill[node], "restart" if dead else "kill", node, over)
             word = "resume" if state == "paused" else "pause"
             self._label(self._pause[node], word, node, over or dead)
-        self._show(self._line, "<br>".join(map(escape, self._live())))
-        self._show(self._picture, self._drawn())
+        self._line.value = "<br>".join(map(escape, self._live()))
+        self._picture.value = self._drawn()
         if self._supervisor.over:
             for widget in (*self._sides, *self._network_parts):
                 widget.disabled = True
 
-    def _show(self, widget, html):
-        if self._shown.get(widget) != html:
-            self._shown[widget] = widget.value = html
-
     def _label(self, button, word, node, disabled):
-        if self._shown.get(button) != (word, disabled):
-            self._shown[button] = word, disabled
-            button.description = word
-            button.tooltip = f"{word} node {node}"
-            button.disabled = disabled
+        button.description, button.tooltip = word, f"{word} node {node}"
+        button.disabled = disabled
 
     # controls
 
@@ -199,17 +169,12 @@ class Panel:
         for node in range(count):
             name = widgets.HTML(_swatch(node))
             row = [name, self._states[node], self._kill[node], self._pause[node]]
-            rows.append(self._line_of(widgets, [*row, self._sides[node]]))
-        style = widgets.HTML(_STYLE)
-        style.add_class("distlab-cluster-style")
+            rows.append(controls_row([*row, self._sides[node]]))
         self._line.add_class("distlab-cluster-live")
-        parts = [style, self._picture, *rows, self._network(widgets), self._line]
-        box = widgets.VBox([*parts, self._said])
-        box.add_class("distlab-cluster")
-        return box
+        parts = [self._picture, *rows, self._network(widgets), self._line, self._said]
+        return controls_box("distlab-cluster", _CSS, parts)
 
     def _network(self, widgets):
-        """Return the row of controls for the network."""
         split = widgets.Button(
             description="partition", tooltip="drop every message between the sides"
         )
@@ -235,12 +200,7 @@ class Panel:
         self._loss.observe(lambda _: self._do(self._lose), "value")
         self._delay_ms.observe(lambda _: self._do(self._delay), "value")
         self._network_parts = split, heal, self._loss, self._delay_ms
-        return self._line_of(widgets, self._network_parts)
-
-    def _line_of(self, widgets, parts):
-        line = widgets.Box(parts)
-        line.add_class("distlab-cluster-row")
-        return line
+        return controls_row(self._network_parts)
 
     def _button(self, widgets, what, node):
         button = widgets.Button()
@@ -292,7 +252,6 @@ class Panel:
 
 
 def _swatch(node: int) -> str:
-    """Return a node's name beside its colour."""
     drawn = (
         f'<span aria-hidden="true" style="display:inline-block;width:0.8em;'
         f'height:0.8em;border-radius:2px;background:{rank_color(node)}"></span>'

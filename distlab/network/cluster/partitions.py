@@ -4,83 +4,54 @@
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
 
 from distlab.faults import ClockJump, Crash, Cut, NodeFault, Pause, Split
+from distlab.trace import Event
 
-__all__ = ["FITS", "FaultRecord", "Partitions", "planned"]
+__all__ = ["Partitions", "planned"]
 
 _BY_HAND = "by hand"
-# Method -> the states in which a node has to be; else the planned fault does nothing.
-FITS = {
-    "kill": ("running", "paused"),
-    "restart": ("killed",),
-    "pause": ("running",),
-    "resume": ("paused",),
-}
-
-
-class FaultRecord(NamedTuple):
-    """A fault of the cluster, as the trace records it.
-
-    node: the one affected; None for the network. kind: "fault", or "mark" for a pause,
-    which is none of the trace's faults.
-    """
-
-    node: int | None
-    start_s: float
-    end_s: float
-    label: str
-    kind: str = "fault"
 
 
 class Partitions:
     """The partitions of a network of `count` nodes, and its faults so far.
 
-    splits: name -> sides, of every present partition. cuts: name -> (sender, receiver)
-    of every link that is cut in one direction.
-    faults: all that have ended, as `FaultRecord`s.
+    present: name -> (its event without times, the links that it cuts), of every
+    partition, and of every cut in one direction. faults: all that have ended.
     """
 
     def __init__(self, count: int):
         self.count = count
-        self.splits: dict[Hashable, tuple] = {}
-        self.cuts: dict[Hashable, tuple[int, int]] = {}
-        self.faults: list[FaultRecord] = []
-        self._lasting: dict[FaultRecord, float] = {}  # one of `present` -> its start
+        self.present: dict[Hashable, tuple[Event, set]] = {}
+        self.faults: list[Event] = []
+        self._lasting: dict[Event, float] = {}  # one of `present` -> its start
 
     def split(self, sides: Sequence[Iterable[int]], name: Hashable = _BY_HAND) -> None:
         """Begin a partition; one of the same name is replaced."""
-        sides = [tuple(side) for side in sides]
-        named = {node for side in sides for node in side}
-        alone = [(node,) for node in range(self.count) if node not in named]
-        self.splits[name] = (*sides, *alone)
+        side_of = {node: side for side in map(tuple, sides) for node in side}
+        side_of |= {n: (n,) for n in range(self.count) if n not in side_of}
+        links = {(a, b) for a in side_of for b in side_of if side_of[a] != side_of[b]}
+        words = " | ".join(
+            " ".join(map(str, s)) for s in dict.fromkeys(side_of.values())
+        )
+        self.present[name] = _event(0, 0.0, f"partition {words}"), links
 
     def cut(self, src: int, dst: int, name: Hashable = None) -> None:
         """Cut one link in one direction."""
-        self.cuts[(src, dst) if name is None else name] = src, dst
+        event = _event(src, 0.0, f"cut off from node {dst}", "mark")
+        self.present[(src, dst) if name is None else name] = event, {(src, dst)}
 
     def end(self, name: Hashable) -> None:
         """End one partition, or one cut."""
-        self.splits.pop(name, None)
-        self.cuts.pop(name, None)
+        self.present.pop(name, None)
 
     def heal(self) -> None:
         """End every partition, and every cut."""
-        self.splits.clear()
-        self.cuts.clear()
+        self.present.clear()
 
     def severed(self) -> frozenset[tuple[int, int]]:
         """Return the links that are cut, as (sender, receiver)."""
-        between = {
-            (one, other)
-            for sides in self.splits.values()
-            for side in sides
-            for one in side
-            for other in range(self.count)
-            if other not in side
-        }
-        return frozenset(between.union(self.cuts.values()))
+        return frozenset().union(*(links for _, links in self.present.values()))
 
     def sides(self) -> list[list[int]]:
         """Return the groups of nodes that can reach each other, directly or not."""
@@ -92,35 +63,26 @@ class Partitions:
             groups = [*rest, sorted([node, *(n for g in near for n in g)])]
         return sorted(groups)
 
-    def present(self) -> set[FaultRecord]:
-        """Return the present partitions and cuts, without their times."""
-        labels = [
-            "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
-            for sides in self.splits.values()
-        ]
-        return {FaultRecord(None, 0.0, 0.0, label) for label in labels} | {
-            FaultRecord(src, 0.0, 0.0, f"cut off from node {dst}", "mark")
-            for src, dst in self.cuts.values()
-        }
-
-    def changed(self, present: set[FaultRecord], at_s: float) -> None:
+    def changed(self, present: Iterable[Event], at_s: float) -> None:
         """Record that exactly these partitions and cuts exist from `at_s` on."""
+        present = set(present)
         for one in self._lasting.keys() - present:
             since_s = self._lasting.pop(one)
-            self.faults.append(one._replace(start_s=since_s, end_s=at_s))
+            self.faults.append(one._replace(start=since_s, end=at_s))
         self._lasting |= dict.fromkeys(present - self._lasting.keys(), at_s)
 
     def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
-        """Record a fault of a node."""
-        self.faults.append(FaultRecord(node, at_s, at_s, label, kind))
+        """Record a fault of a node; the kind of a pause is "mark"."""
+        self.faults.append(_event(node, at_s, label, kind))
 
-    def records(self, now_s: float) -> list[FaultRecord]:
+    def events(self, now_s: float) -> list[Event]:
         """Return all faults, also the partitions that last until now."""
-        lasting = [
-            one._replace(start_s=since_s, end_s=now_s)
-            for one, since_s in self._lasting.items()
-        ]
-        return [*self.faults, *lasting]
+        lasting = self._lasting.items()
+        return self.faults + [e._replace(start=s, end=now_s) for e, s in lasting]
+
+
+def _event(node, at_s, label, kind="fault"):
+    return Event(node, at_s, at_s, kind, None, 0, 0, label)
 
 
 def planned(fault: NodeFault, name: Hashable) -> list[tuple]:

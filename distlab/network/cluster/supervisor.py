@@ -21,18 +21,19 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import cloudpickle
 
 from distlab.calls.printed_output import Console
-from distlab.errors import InvalidArgument, NodeFailed
+from distlab.errors import InvalidArgument, NodeFailed, SwitchFailed
 from distlab.faults import ClockDrift, NodeFault
 from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
 from distlab.network.cluster.disk import lose, read_disk
 from distlab.network.cluster.event_log import Logs, merge_logs, read_log
-from distlab.network.cluster.partitions import FITS, Partitions, planned
+from distlab.network.cluster.partitions import Partitions, planned
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.delivery import Delivery
@@ -40,6 +41,7 @@ from distlab.network.node_diagnosis import (
     closed,
     ended_alone,
     failure_from,
+    failure_label,
     switch_gone,
 )
 from distlab.network.trace_recorder import LOST
@@ -75,7 +77,7 @@ class Supervisor:
         self.states = ["starting"] * count
         self.failure = self.copies = None
         self.watchers, self.over = [], False
-        self.clients = ClusterClients(count, self.now)
+        self.clients = ClusterClients(count, self.now, self._at)
         self.partitions = Partitions(count)
         self._began = self._generations = self._processes = self._kept = None
         self._make, self._restarts = make, [0] * count
@@ -90,7 +92,7 @@ class Supervisor:
         self._leaving = self._copying = False
         for number, fault in enumerate(faults):
             for when_s, what, *args in planned(fault, number):
-                self._at(when_s, getattr(self, what), *args)
+                self._at(when_s, self._strike, getattr(self, what), *args)
         self._requests = Requests()
         self.ask = self._requests.ask  # a method below; for the cell
         self._thread = threading.Thread(
@@ -160,15 +162,13 @@ class Supervisor:
         self._tell(self.count, "switch", setup | {"delivery": delivery})
 
     def _turn(self):
-        """Wait for the next event, and process it."""
-        due = min(self.clients.next_s(), self._next_fault_s()) - self.now()
+        due = self._next_s() - self.now()
         self._poll.poll(1000 * max(0.0, min(due, _LOOK_S)))
         for what in self._processes.poll(0):
             self._hear(what)
         self._requests.serve()
         if self._began is not None:
-            self._strike()
-            self.clients.tick()
+            self._act()
             if self.clients.to_send:
                 self._tell(self.count, "calls", self.clients.to_send)
                 self.clients.to_send.clear()
@@ -189,10 +189,6 @@ class Supervisor:
         self._replies[token] = index, future
         self._tell(index, what, token, *args)
         return future
-
-    def _reply(self, token, result):
-        _, future = self._replies.pop(token)
-        future.set_result(result)
 
     def _show(self):
         """Call all watchers; remove those that raise."""
@@ -215,7 +211,6 @@ class Supervisor:
             getattr(self, f"_hear_{kind}")(what.index, *rest)
 
     def _hear_open(self, _):
-        """Set up all nodes, once the switch listens."""
         for node in range(self.count):
             self._set_up(node)
 
@@ -259,19 +254,22 @@ class Supervisor:
     def _hear_failed(self, node, payload):
         raise failure_from(node, payload)
 
+    def _hear_broken(self, _, why):
+        raise SwitchFailed(why)
+
     def _hear_refused(self, node, why):
         raise InvalidArgument(why)
 
     def _hear_done(self, _, token, result):
-        self._reply(token, result)
+        _, future = self._replies.pop(token)
+        future.set_result(result)
 
-    def _hear_copy(self, _, token, data):
+    def _hear_copy(self, node, token, data):
         """Record a node's copy of itself; None from one that cannot be copied."""
-        try:
-            copy = None if data is None else pickle.loads(data)
-        except Exception:
-            copy = None
-        self._reply(token, copy)
+        copy = None
+        with suppress(Exception):
+            copy = data and pickle.loads(data)
+        self._hear_done(node, token, copy)
 
     def _hear_end(self, index, status):
         if index == self.count:
@@ -289,7 +287,7 @@ class Supervisor:
         for future in filter(None, waiting):
             future.set_result(None)
         for token in [t for t, (of, _) in self._replies.items() if of == index]:
-            self._reply(token, None)
+            self._hear_done(index, token, None)
 
     # requests of the cell
 
@@ -367,7 +365,7 @@ class Supervisor:
     def change_links(self, change: Callable, *args: Any) -> Future:
         """Make a change to the partitions; done when the switch has cut the links."""
         change(self.partitions, *args)
-        present = self.partitions.present()
+        present = [event for event, _ in self.partitions.present.values()]
         future = Future()
 
         def changed(described):
@@ -394,24 +392,25 @@ class Supervisor:
             arrived()
         return future
 
-    # planned faults
+    # planned faults, and the clients' calls and time-outs
 
     def _at(self, when_s, what, *args):
         heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
 
-    def _next_fault_s(self):
+    def _next_s(self):
         return self._plan[0][0] if self._plan else float("inf")
 
-    def _strike(self):
-        """Apply the faults that are due; a crash of a dead node changes nothing."""
-        while self._next_fault_s() <= self.now():
+    def _act(self):
+        while self._next_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
-            if states := FITS.get(what.__name__):
-                if args[0] in self._starts or args[0] in self._deaths:  # not yet
-                    return self._at(self.now() + _SETTLE_S, what, *args)
-                if self.states[args[0]] not in states:
-                    continue
             what(*args)
+
+    def _strike(self, what, node, *args):
+        """Begin or end a planned fault; a crash of a dead node changes nothing."""
+        if node in self._starts or node in self._deaths:  # not yet
+            return self._at(self.now() + _SETTLE_S, self._strike, what, node, *args)
+        with suppress(InvalidArgument):
+            what(node, *args)
 
     # the end of a run
 
@@ -425,7 +424,7 @@ class Supervisor:
             return
         if self.now() > self._finish_s:
             self._finished.set_result(None)
-        elif not self.clients.busy and self._quiet_since is None:
+        elif not self.clients.sessions and self._quiet_since is None:
             self._quiet_since = self.now()
             self._ask_quiet()
 
@@ -458,7 +457,7 @@ class Supervisor:
         switch = read_log(self.folder, "switch")
         saved = list(map(self._saved, range(self.count)))
         names, asked = list(self.clients.names), list(self.clients.notes)
-        records = self.partitions.records(self.now())
+        records = self.partitions.events(self.now())
         return Logs(nodes, switch, names, asked, records), saved
 
     def _saved(self, node):
@@ -470,14 +469,11 @@ class Supervisor:
             return {}
 
     def _note_failure(self, error):
-        raised = isinstance(error.cause, BaseException)
-        what = f"raised {type(error.cause).__name__}" if raised else "failed"
-        self.partitions.note(error.node, self.now(), what)
+        self.partitions.note(error.node, self.now(), failure_label(error))
         self._kept = self._read()
         error.trace = merge_logs(self._kept[0])
 
     def _shut(self):
-        """End every process and all waiting."""
         with self._requests.lock:
             try:
                 if self._processes is not None:

@@ -19,6 +19,7 @@ import socket
 import time
 from typing import Any, NamedTuple
 
+from distlab.errors import SwitchFailed
 from distlab.network.cluster.event_log import EventLog
 from distlab.network.cluster.wire import (
     ARRIVAL,
@@ -29,6 +30,7 @@ from distlab.network.cluster.wire import (
     LinkGenerations,
     address_in,
 )
+from distlab.network.node_diagnosis import delay_failed
 from distlab.processes import Child, Disconnected
 
 __all__ = ["Switch"]
@@ -46,11 +48,14 @@ class _UnderWay(NamedTuple):
     body: bytes
 
 
-def _delay_s(delivery, draw):
+def _delay_s(delay_s, draw, link):
     """Return the delay of one copy: from a distribution, or between two times."""
-    delay_s = delivery.delay_s
-    drawn = delay_s.draw(draw) if hasattr(delay_s, "draw") else draw.uniform(*delay_s)
-    return max(0.0, drawn)
+    if not hasattr(delay_s, "draw"):
+        return draw.uniform(*delay_s)
+    try:
+        return max(0.0, delay_s.draw(draw))
+    except Exception as error:
+        raise delay_failed(delay_s, *link, error) from None
 
 
 class Switch:
@@ -79,6 +84,14 @@ class Switch:
 
     def live(self) -> None:
         """Pass messages on, until the parent ends this process."""
+        try:
+            self._live()
+        except SwitchFailed as error:
+            self._tell("broken", str(error))
+        while True:
+            self.child.receive()
+
+    def _live(self):
         self._tell("open")
         while True:
             pause_s = self._pause()
@@ -178,7 +191,7 @@ class Switch:
         draw, delivery = self.random[link], self.delivery
         dropped = draw.random() < delivery.loss
         copies = 2 if draw.random() < delivery.duplicate else 1
-        delays = [_delay_s(delivery, draw) for _ in range(copies)]
+        delays = [_delay_s(delivery.delay_s, draw, link) for _ in range(copies)]
         cut = link in self.cut or sent_s < self.healed_s.get(link, 0.0)
         if cut or dst not in self.nodes or dropped:
             return self._drop(src, number)

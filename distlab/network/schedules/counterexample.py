@@ -12,10 +12,10 @@ from distlab.errors import InvalidArgument
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.properties import Property, StateOutcome, nodes_of
 from distlab.network.schedules.replay import replay, verified_replay, why_not
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
 from distlab.network.schedules.shrinking import playable, shrink
 from distlab.network.schedules.state import NodeMemo, State
-from distlab.network.schedules.transitions import FaultLimits, Transitions
+from distlab.network.schedules.transitions import Transitions
 
 __all__ = ["Counterexample", "Finder", "NotFound"]
 
@@ -96,7 +96,7 @@ class Finder:
             self.first = transitions.take(self.first, found)
         if self.first.failed:
             raise transitions.failure(self.first)
-        self.first = self.first._replace(**dict.fromkeys(_COUNTED, 0))
+        self.first = self.first._replace(used=FaultLimits())
 
     def wrong(self, state: State, end: bool = True) -> str:
         """Return the failure or violation in a state, in words; "" if none.
@@ -152,9 +152,6 @@ class Finder:
         schedule = EventSchedule([*self.start, *steps])
         about = schedule, self.seed, self.memo, state
         return verified_replay(*self.what, *about), schedule
-
-
-_COUNTED = [*FaultLimits._fields[:8], "fired"]
 
 
 def _is_settled(state):

@@ -19,11 +19,7 @@ from typing import NamedTuple
 from distlab.calls.progress import Progress
 from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import ClockJump, Crash, Cut, Pause, Split
-from distlab.network.client import (
-    Client,
-    check_clients,
-    check_seconds,
-)
+from distlab.network.client import Client, check_clients, check_seconds
 from distlab.network.copies import SplitMix64, thaw
 from distlab.network.delivery import Delivery, check_delivery, check_range
 from distlab.network.describe import describe, describe_call
@@ -32,19 +28,24 @@ from distlab.network.node_host import check_nodes
 from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.monitors import violation
 from distlab.network.schedules.properties import Property, UntracedOutcome
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
+from distlab.network.schedules.schedule import (
+    LIMITED,
+    EventSchedule,
+    FaultLimits,
+    ScheduleStep,
+)
 from distlab.network.schedules.search import check_counts
 from distlab.network.schedules.state import NodeMemo
-from distlab.network.schedules.transitions import FaultLimits
+from distlab.network.trace_recorder import CRASHES
 from distlab.network.virtual_clock import SimulatedRun
 
 __all__ = ["fuzz"]
 
 _MOST_EVENTS = 200_000  # of one run
 _RUNS_MORE, _MOST_FOUND = 20, 4  # for a shorter schedule than the first
-_CRASHES = {"crashes": "", "power_losses": "unsynced", "disk_losses": "disk"}
+_CRASHES = {LIMITED[kind]: lost for kind, lost in CRASHES.items()}
+_ACTING = ("deliver", "duplicate", "call", "timer", "synced", "restart")
 _FAULTS = (*_CRASHES, "splits", "cuts", "pauses", "clock_jumps")
-_CRASH_STEPS = {"": "crash", "unsynced": "power_loss", "disk": "disk_loss"}
 
 
 class Fuzzed(NamedTuple):
@@ -126,7 +127,6 @@ class _RunPlan:
             check_range("timeout_s", timeout_s)
 
     def of_run(self, number: int) -> tuple[list[Client], list, Delivery, str]:
-        """Return (clients, faults, delivery, seed) of a run."""
         seed = f"{self.seed} {number}"
         chance = random.Random(f"{seed} plan")
         delivery, loss, duplicates = self.shares
@@ -211,7 +211,6 @@ class _FuzzRun(SimulatedRun):
         self._troubled_until = max(ends, default=0.0)
 
     def find(self, until_s: float) -> str:
-        """Run; return what is wrong, "" if nothing is."""
         try:
             self.run(until_s)
             self._judge_the_end()
@@ -231,14 +230,15 @@ class _FuzzRun(SimulatedRun):
             self.why = self.wanted.of_outcome(UntracedOutcome(*about))
 
     def _is_settled(self):
-        kinds = {what for _, _, what, _ in self._agenda}
-        coming = {self._arrive, self._end_sync, self._heal, self._mend, self._restart}
+        planned = [(what, args) for _, _, what, args in self._agenda]
+        kinds = {args[0] if what == self.step else what for what, args in planned}
+        coming = {self._arrive, self._end_sync, self._restart, "heal", "mend"}
         return all(self.hosts) and not kinds & coming
 
     def _going_on(self):
         if self.now < self._troubled_until or not self.settled:
             return self.now < self._troubled_until or super()._going_on()
-        return self.active or not self._is_settled()
+        return self.sessions or not self._is_settled()
 
     def _react(self, host, method, *args):
         super()._react(host, method, *args)
@@ -268,10 +268,10 @@ class _FuzzRun(SimulatedRun):
         else:
             super().send(src, to, message)
 
-    def _ask(self, number, attempt):
-        node = self.sessions[number].attempts.node
-        if not self._postponed(node, self._ask, number, attempt):
-            super()._ask(number, attempt)
+    def _ask(self, session, attempt):
+        node = session.attempts.node
+        if not self._postponed(node, self._ask, session, attempt):
+            super()._ask(session, attempt)
 
     def _crash(self, node, loses):
         super()._crash(node, loses)
@@ -280,73 +280,38 @@ class _FuzzRun(SimulatedRun):
 
 
 class _RecordedRun(_FuzzRun):
-    """The same run once more, which records its steps."""
+    """The same run once more, which records its steps instead of a trace."""
+
+    traced = True
 
     def __init__(self, *how):
         super().__init__(*how)
         self.steps, self._readings = [], {}
 
-    def _step(self, kind, a=0, b=0, words=""):
-        self.steps.append(ScheduleStep(kind, a, b, words))
-
-    def _acts(self, node, kind, a=0, b=0, words=""):
-        """Record a step in which a node reads its clock."""
-        reading_s = self.reading(node)
-        if reading_s != self._readings.get(node, 0.0):
-            self._readings[node] = reading_s
-            self._step("clock", node, 0, repr(reading_s))
-        self._step(kind, a, b, words)
+    def step(self, kind, a=0, b=0, words=""):
+        """Record a step, and before it what the clock reads for the node that acts."""
+        node = {"deliver": b, "duplicate": b, "call": b}.get(kind, a)
+        if kind in _ACTING and self.reading(node) != self._readings.get(node, 0.0):
+            self._readings[node] = reading_s = self.reading(node)
+            self.steps.append(ScheduleStep("clock", node, 0, repr(reading_s)))
+        self.steps.append(ScheduleStep(kind, a, b, "" if kind == "heal" else words))
 
     def send(self, src, to, message):
         before = len(self._agenda)
         super().send(src, to, message)
         if src != to and len(self._agenda) == before:
-            self._step("drop", src, to, describe(message))
+            self.step("drop", src, to, describe(message))
 
-    def _arrive(self, src, to, message, number, words, for_client, copies):
-        kind = "duplicate" if copies else "deliver"
-        self._acts(to, kind, src, to, describe(message))
-        super()._arrive(src, to, message, number, words, for_client, copies)
-
-    def _fire(self, node, name):
-        self._acts(node, "timer", node, 0, describe(name))
-        super()._fire(node, name)
-
-    def _synced(self, node, token, written):
-        self._acts(node, "synced", node, 0, describe(token))
-        super()._synced(node, token, written)
+    def _arrive(self, src, to, message, *about):
+        copies = about[-1]
+        self.step("duplicate" if copies else "deliver", src, to, describe(message))
+        super()._arrive(src, to, message, *about)
 
     def asked(self, number, node, call, heard):
-        self._acts(node, "call", number, node, describe_call(call))
+        self.step("call", number, node, describe_call(call))
 
-    def _end(self, number, outcome, result=None, to=None):
-        if outcome == "unknown":
-            self._step("time_out", number)
-        super()._end(number, outcome, result, to)
-
-    def _crash(self, node, loses):
-        self._step(_CRASH_STEPS[loses], node)
-        super()._crash(node, loses)
-
-    def _restart(self, node):
-        self._acts(node, "restart", node)
-        super()._restart(node)
-
-    def _split(self, sides):
-        self._step("split", words=sides)
-        super()._split(sides)
-
-    def _heal(self, sides):
-        self._step("heal")
-        super()._heal(sides)
-
-    def _cut(self, src, dst):
-        self._step("cut", src, dst)
-        super()._cut(src, dst)
-
-    def _mend(self, src, dst):
-        self._step("mend", src, dst)
-        super()._mend(src, dst)
+    def crashed(self, node, lost):
+        self.step(next(kind for kind, what in CRASHES.items() if what == lost), node)
 
 
 class _Fuzzing:
@@ -358,7 +323,6 @@ class _Fuzzing:
         self.ghosts = [memo.values.frozen(number) for number in memo.ghosts]
 
     def run(self, numbers: Iterable[int], within_s: float) -> Counterexample | NotFound:
-        """Run the runs with these numbers, until one is wrong."""
         begun, so_far = time.monotonic(), Fuzzed()
         with Progress() as progress:
             for number in numbers:
@@ -393,7 +357,6 @@ class _Fuzzing:
         return kind(self.what, self.wanted, plan, self.ghosts, self.settled)
 
     def _found(self, number, fuzzed):
-        """Return the counterexample of a run that is wrong."""
         run = self._new(_RecordedRun, number)
         why = run.find(self.plan.until_s)
         limits = FaultLimits(power_losses=1)

@@ -14,7 +14,7 @@ from distlab.network.schedules.monitors import new_monitors, violation
 from distlab.network.schedules.state import NodeMemo, State
 from distlab.trace import Operation, Trace
 
-__all__ = ["Property", "StateOutcome", "UntracedOutcome", "nodes_of"]
+__all__ = ["Property", "StateOutcome", "UntracedOutcome", "history_of", "nodes_of"]
 
 
 class Property:
@@ -84,7 +84,8 @@ class StateOutcome(UntracedOutcome):
     @cached_property
     def history(self) -> History:
         """The clients' operations; their times are positions in the order of events."""
-        return _history(self._memo, self._state)
+        times = range(len(self._state.past))
+        return history_of(self._memo, self._state, times)
 
     @cached_property
     def nodes(self) -> list:
@@ -111,28 +112,24 @@ def nodes_of(memo: NodeMemo, state: State) -> list:
     return [memo.host(memory).node if memory else None for memory in state.nodes]
 
 
-def _history(memo, state):
-    """Return the history in a state's past."""
-    operations, waiting = [], {}
-    clients = [(0, ()) for _ in state.clients]
+def history_of(memo: NodeMemo, state: State, times: Iterable[float]) -> History:
+    """Return the history in a state's past, whose entries have these times."""
+    operations, open_ = [], {}
 
-    def end(number, at, outcome, result):
-        index, results = clients[number]
-        call, start = waiting.pop(number)
-        answer = memo.values[result] if outcome == "ok" else None
-        what = (*call, start, at, outcome, answer)
-        operations.append(Operation(number, *what))
-        described = memo.with_result(number, results, result if outcome == "ok" else 0)
-        clients[number] = (index + 1, described)
+    def end(client, end_s, outcome, result):
+        call, start_s = open_.pop(client)
+        what = (*call, start_s, end_s, outcome, result)
+        operations.append(Operation(client, *what))
 
-    for at, (answered, number, *about) in enumerate(state.past):
+    for at_s, (answered, client, *about) in zip(times, state.past, strict=True):
         if answered:
-            end(number, float(at), *about)
+            outcome, number = about
+            result = memo.values[number] if outcome == "ok" else None
+            end(client, float(at_s), outcome, result)
             continue
-        if number in waiting:  # it has timed out
-            end(number, None, "unknown", 0)
-        call = memo.values[memo.call(number, *clients[number])]
-        waiting[number] = call, float(at)
-    for number in list(waiting):
-        end(number, None, "unknown", 0)
+        if client in open_:  # it has timed out
+            end(client, None, "unknown", None)
+        open_[client] = memo.values[about[0]], float(at_s)
+    for client in list(open_):
+        end(client, None, "unknown", None)
     return History(operations)

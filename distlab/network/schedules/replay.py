@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from distlab.errors import NotDeterministic
-from distlab.history import History
 from distlab.network.client import Client, check_clients
 from distlab.network.copies import freeze
 from distlab.network.describe import shorten
@@ -15,17 +14,15 @@ from distlab.network.node import session_of
 from distlab.network.node_diagnosis import difference
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
-from distlab.network.schedules.properties import Property, StateOutcome
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
+from distlab.network.schedules.properties import Property, StateOutcome, history_of
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
 from distlab.network.schedules.state import NodeMemo, State
 from distlab.network.schedules.successor import Successor
 from distlab.network.schedules.transitions import (
-    FaultLimits,
     Transitions,
     describe_sides,
 )
 from distlab.network.trace_recorder import TraceRecorder, lost
-from distlab.trace import Operation
 
 __all__ = ["Replayed", "replay", "verified_replay", "why_not"]
 
@@ -160,7 +157,6 @@ class _LiveMemo(NodeMemo):
         return len(self._hosts) - 1
 
     def called(self, host, method, args):
-        """Call a node's method, and log it."""
         effects = super().called(host, method, args)
         entry = (self.now, host.me, f"on_{method}", freeze(args), freeze(effects))
         self.log.append(entry)
@@ -170,7 +166,7 @@ class _LiveMemo(NodeMemo):
 class _ReplayRun(TraceRecorder):
     """One replay of a schedule on real nodes, by the search's own transitions.
 
-    state: after the steps so far. operations: those that have ended.
+    state: after the steps so far.
     failure: the NodeFailed that ended it, if one did. stopped: the number of the step,
     from 0, that does not fit, and why, if there is one.
     """
@@ -181,12 +177,11 @@ class _ReplayRun(TraceRecorder):
         successor = partial(_TracedSuccessor, self)
         self.transitions = Transitions(self.memo, FaultLimits(), successor=successor)
         self.failure = self.stopped = None
-        self.calls, self.open, self.operations = {}, {}, []
+        self.calls, self.times = {}, []  # of the entries in the state's past
         self.under_way = defaultdict(list)  # (src, dst, value) -> messages
         self.sent, self.got = {}, set()  # message -> index of its event
 
     def play(self, schedule: EventSchedule) -> None:
-        """Play a schedule until its end, or until a step does not fit."""
         with self.memo.watchdog:
             self.state = self.transitions.first()
             for at, step in enumerate(schedule):
@@ -197,37 +192,30 @@ class _ReplayRun(TraceRecorder):
                 if found is None:
                     self.stopped = at, why_not(self.transitions, self.state, step)
                     break
+                self._record(self.transitions.in_words(self.state, found))
                 self.state = self.transitions.take(self.state, found)
         if self.state.failed:
             self.failure = self.transitions.failure(self.state)
             self.failed(self.failure)
 
+    def _record(self, step):
+        sides = describe_sides(self.state.sides) if step.kind == "heal" else step.words
+        self.step(step.kind, step.a, step.b, sides)
+
     def _find(self, step):
         """Return the transition of a step, None if there is none.
 
-        On a corrected node a message may hold more fields; if only one between the same
-        nodes begins with the same word, it is that one.
+        On a corrected node a message may hold more fields.
         """
         found = self.transitions.find(self.state, step)
-        if found or step.kind not in ("deliver", "duplicate", "drop"):
-            return found
-        first = step.words.split(" ")[0]
-        alike = [
-            pending
-            for pending in self.state.pending
-            if (pending.src, pending.dst) == (step.a, step.b)
-            and self.memo.words(pending.number).split(" ")[0] == first
-        ]
-        return (step.kind, alike[0]) if len(alike) == 1 else None
+        if found is None and step.kind in ("deliver", "duplicate", "drop"):
+            found = self.transitions.find_similar(self.state, step, only=True)
+        return found
 
     def outcome(self) -> Outcome:
         """Return the present outcome; calls without a response are unknown."""
         shown = StateOutcome(self.memo, self.state)
-        waiting = [
-            Operation(number, *call, start_s, None, "unknown", None)
-            for number, (call, start_s) in self.open.items()
-        ]
-        history = History(self.operations + waiting)
+        history = history_of(self.memo, self.state, self.times)
         return Outcome(history, self.trace(), shown.nodes, shown.saved, self.now)
 
 
@@ -242,7 +230,6 @@ class _TracedSuccessor(Successor):
         attempts, results = self.clients[number]
         call = self.memo.values[self.memo.call(number, attempts.ended, results)]
         self.run.calls[attempts.request(number)] = call
-        self.run.open.setdefault(number, (call, self.run.now))
         heard = bool(self.nodes[attempts.node])
         self.run.asked(number, attempts.node, call, heard)
         super().call(number)
@@ -254,12 +241,10 @@ class _TracedSuccessor(Successor):
         self.run.answered(node, *about)
         return heard
 
-    def ended(self, number, outcome, result):
-        call, start_s = self.run.open.pop(number)
-        end_s = None if outcome == "unknown" else self.run.now
-        value = self.memo.values[result] if outcome == "ok" else None
-        about = *call, start_s, end_s, outcome, value
-        self.run.operations.append(Operation(number, *about))
+    def enter(self, entry):
+        at = super().enter(entry)
+        self.run.times.insert(at, self.run.now)
+        return at
 
     def send(self, src, to, number):
         run, passes = self.run, self.passes(src, to)
@@ -292,41 +277,8 @@ class _TracedSuccessor(Successor):
             event = event._replace(label=lost(event.label))
             run.events[run.sent[message]] = event
 
-    def timer(self, node, timer):
-        self.run.mark(node, f"timer {shorten(self.memo.words(timer[1]))}")
-        super().timer(node, timer)
-
     def note(self, node, words):
         self.run.mark(node, str(words))
-
-    def crash(self, node, what="crashes"):
-        lost = {"power_losses": "unsynced", "disk_losses": "disk"}.get(what, "")
-        self.run.crashed(node, lost)
-        super().crash(node, what)
-
-    def restart(self, node):
-        self.run.mark(node, "restart", "fault")
-        super().restart(node)
-
-    def split(self, way):
-        self.run.lasting(0, f"partition {describe_sides(way)}", "fault")
-        super().split(way)
-
-    def heal(self):
-        self.run.over(0, f"partition {describe_sides(self.before.sides)}")
-        super().heal()
-
-    def cut(self, src, dst):
-        self.run.lasting(src, f"cut off from node {dst}")
-        super().cut(src, dst)
-
-    def mend(self, src, dst):
-        self.run.over(src, f"cut off from node {dst}")
-        super().mend(src, dst)
-
-    def clock(self, node, reading_s):
-        self.run.mark(node, f"clock reads {reading_s:.6g} s")
-        super().clock(node, reading_s)
 
 
 def why_not(transitions: Transitions, state: State, step: ScheduleStep) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["EventSchedule", "ScheduleStep"]
+__all__ = ["LIMITED", "EventSchedule", "FaultLimits", "ScheduleStep"]
 
 _SENTENCES = {
     "call": "client {a} asks node {b}: {words}",
@@ -34,6 +34,20 @@ _SENTENCES = {
     "cut": "the link from node {a} to node {b} is cut",
     "mend": "the link from node {a} to node {b} is whole again",
     "clock": "the clock of node {a} reads {words}",
+}
+
+
+# Step -> its limit in `FaultLimits`, in the order of its fields.
+LIMITED = {
+    "crash": "crashes",
+    "power_loss": "power_losses",
+    "disk_loss": "disk_losses",
+    "drop": "drops",
+    "duplicate": "duplicates",
+    "split": "splits",
+    "cut": "cuts",
+    "clock": "clock_jumps",
+    "timer": "timers",
 }
 
 
@@ -81,6 +95,27 @@ class ScheduleStep(NamedTuple):
                 return cls(kind, *numbers, parts.get("words", ""))
         known = "\n".join(f"    {known}" for known in _SENTENCES.values())
         raise InvalidArgument(f"{sentence!r} is no step. The steps are:\n{known}")
+
+
+class FaultLimits(NamedTuple):
+    """Limits of the faults in one schedule.
+
+    crashes to clock_jumps: how often each may happen. ways: how the network may split,
+    each as every node's side. timers: how many may run out. steps: the maximal length
+    of a schedule.
+    """
+
+    crashes: int = 0
+    power_losses: int = 0
+    disk_losses: int = 0
+    drops: int = 0
+    duplicates: int = 0
+    splits: int = 0
+    cuts: int = 0
+    clock_jumps: int = 0
+    timers: int = 0
+    steps: int = 0
+    ways: tuple = ()
 
 
 class EventSchedule(tuple):

@@ -9,18 +9,14 @@ from typing import Any, NamedTuple
 
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
-from distlab.network.client import (
-    Client,
-    check_clients,
-    check_seconds,
-)
+from distlab.network.client import Client, check_clients, check_seconds
 from distlab.network.node_host import check_nodes
 from distlab.network.schedules.counterexample import Counterexample, Finder, NotFound
 from distlab.network.schedules.exploration import Explorer
 from distlab.network.schedules.properties import Property
-from distlab.network.schedules.schedule import EventSchedule
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits
 from distlab.network.schedules.shrinking import shortest
-from distlab.network.schedules.transitions import FaultLimits, all_splits
+from distlab.network.schedules.transitions import all_splits
 
 __all__ = ["check_counts", "search"]
 
@@ -123,8 +119,7 @@ def check_counts(counts: dict[str, Any], known: Sequence[str] = ()) -> None:
             raise InvalidArgument(
                 f"{name} is no fault here. These may happen: {', '.join(known)}."
             )
-        whole = isinstance(count, int) and not isinstance(count, bool)
-        if not whole or count < 0:
+        if type(count) is not int or count < 0:
             raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
 
 
@@ -152,7 +147,6 @@ class _ScheduleSearch(Finder):
     """One search: explore, shrink, and replay the counterexample on real nodes."""
 
     def run(self, start: EventSchedule, within_s: float) -> Counterexample | NotFound:
-        """Search from the end of the schedule `start` on."""
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
             self.begin(start)

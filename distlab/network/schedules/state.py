@@ -27,8 +27,9 @@ from distlab.network.node import (
     Sync,
     Truncate,
 )
-from distlab.network.node_host import NodeHost, make_node
+from distlab.network.node_host import NodeHost, new_host
 from distlab.network.schedules.monitors import Monitor, violation
+from distlab.network.schedules.schedule import FaultLimits
 from distlab.network.watchdog import Watchdog
 
 __all__ = ["NodeMemo", "Pending", "State"]
@@ -69,9 +70,10 @@ class State(NamedTuple):
     clients: (`ClientProgress`, numbers of results). sides: the side of each node, in a
     network partition. severed: links that are cut, (src, dst).
     ghosts: number of each monitor's memory. broken: number of what one finds wrong.
-    crashes to clock_jumps, fired: how often that has happened.
-    past: the clients' calls (0, client) and responses (1, client, outcome, number), in
-        order. Calls with no response between them are sorted, as none is the first.
+    used: how often each fault has happened, and how many timers have run out.
+    past: the clients' calls (0, client, number of call) and responses (1, client,
+        outcome, number of result), in order. Calls with no response between them are
+        sorted, as none is the first.
     failed: the number of a NodeFailed, if a node has failed.
     """
 
@@ -86,15 +88,7 @@ class State(NamedTuple):
     pending: tuple = ()
     sides: tuple | None = None
     severed: tuple = ()
-    crashes: int = 0
-    power_losses: int = 0
-    disk_losses: int = 0
-    drops: int = 0
-    duplicates: int = 0
-    splits: int = 0
-    cuts: int = 0
-    clock_jumps: int = 0
-    fired: int = 0
+    used: FaultLimits = FaultLimits()
     past: tuple = ()
     failed: int = 0
     broken: int = 0
@@ -108,7 +102,6 @@ class _ValueTable:
         self._frozen = [None]
 
     def number(self, frozen: Any) -> int:
-        """Return the number of a frozen value."""
         number = self._numbers.get(frozen)
         if number is None:
             number = self._numbers[frozen] = len(self._frozen)
@@ -116,7 +109,6 @@ class _ValueTable:
         return number
 
     def frozen(self, number: int) -> Any:
-        """Return the frozen value with a number."""
         return self._frozen[number]
 
     def __getitem__(self, number):
@@ -157,11 +149,9 @@ class NodeMemo:
 
     def _started(self, node, restarts, files, clock_s):
         saved = {name: self.values[number] for name, number in files}
-        seed = f"{self.seed} {restarts}"
+        how = self.nodes, self.seed, restarts, SplitMix64
         try:
-            new = self.watchdog.call(make_node, self.make, node, self.nodes)
-            how = {"seed": seed, "restarted": restarts > 0, "generator": SplitMix64}
-            host = NodeHost(new, node, self.nodes, **how)
+            host = self.watchdog.call(new_host, self.make, node, *how)
             if clock_s:
                 host.clock(clock_s)
             return self._react(host, "start", saved)

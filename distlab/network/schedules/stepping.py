@@ -14,36 +14,30 @@ from typing import Any
 
 from distlab.errors import InvalidArgument
 from distlab.network.client import Client, check_clients
+from distlab.network.controls import controls_box, controls_row, show_controls
 from distlab.network.describe import shorten
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.counterexample import Finder
 from distlab.network.schedules.properties import Property, nodes_of
 from distlab.network.schedules.replay import replay
-from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
-from distlab.network.schedules.transitions import FaultLimits, all_splits
-from distlab.show.assets import widget_view
-from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
+from distlab.network.schedules.schedule import EventSchedule, FaultLimits, ScheduleStep
+from distlab.network.schedules.transitions import all_splits
+from distlab.show.canvas.theme import MUTED, rank_color
 
 __all__ = ["SteppedRun", "step_through"]
 
 _MOST_NODES, _ROOM, _NO_END = 100, 60, 1_000_000
 _NOT_SHOWN = ("me", "peers", "random", "clock_s")
+_OFFERED = ("crashes", "drops", "duplicates", "splits", "timers", "steps")
 _FAULTS = ("crash", "drop", "duplicate", "split", "time_out")
-_STYLE = f"""<style>
-.distlab-steps {{ border: 1px solid var(--jp-border-color2, {GRID});
-  border-radius: 6px; padding: 10px 14px; margin: 4px 0; max-width: 62em; }}
-.distlab-steps, .distlab-steps .widget-box {{ overflow: visible; }}
-.distlab-steps .widget-box.distlab-steps-row {{ display: flex; flex-flow: row wrap;
-  gap: 4px; padding: 2px 0; }}
-.distlab-steps button.jupyter-button {{ width: auto; max-width: 100%; height: auto;
-  min-height: 28px; margin: 0; padding: 3px 10px; line-height: 1.4;
-  text-align: left; white-space: normal; overflow-wrap: anywhere; }}
-.distlab-steps .widget-html, .distlab-steps .widget-html-content {{ height: auto;
-  margin: 0; line-height: 1.5; color: var(--jp-ui-font-color1, {INK}); }}
+_CSS = f"""
+.distlab-steps button.jupyter-button {{ height: auto; min-height: 28px;
+  padding: 3px 10px; line-height: 1.4; text-align: left; white-space: normal;
+  overflow-wrap: anywhere; }}
 .distlab-steps-nodes {{ overflow-wrap: anywhere; }}
 .distlab-steps-past {{ color: var(--jp-ui-font-color2, {MUTED}); }}
-</style>"""
+"""
 
 
 def step_through(
@@ -67,15 +61,12 @@ def step_through(
     check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes, repeatable=True)
     wanted = Property(check, invariant, monitors, needed=False)
-    counts = {name: _NO_END for name in FaultLimits._fields if name not in _RARE}
-    limits = FaultLimits(**counts | {"ways": all_splits(nodes)})
+    counts = dict.fromkeys(_OFFERED, _NO_END)
+    limits = FaultLimits(**counts, ways=all_splits(nodes))
     finder = Finder((make, nodes, clients), wanted, limits, seed, False)
     with finder.memo.watchdog:
         finder.begin(EventSchedule(start))
     return SteppedRun(finder)
-
-
-_RARE = ("power_losses", "disk_losses", "cuts", "clock_jumps", "ways")
 
 
 class SteppedRun:
@@ -90,7 +81,6 @@ class SteppedRun:
         self._choose()
 
     def _choose(self):
-        """Find the steps that may be next."""
         transitions, state = self._finder.transitions, self._states[-1]
         found = [] if state.failed else transitions.all(state)
         waiting = [n for n, (each, _) in enumerate(state.clients) if each.waits]
@@ -153,7 +143,6 @@ class SteppedRun:
         return "\n".join([f"After {len(self.schedule)} steps:", *rows, *wrong, ask])
 
     def _rows(self):
-        """Return the memory of each node, in words."""
         rows = []
         for node in self.nodes:
             parts = vars(node).items() if node else ()
@@ -167,53 +156,51 @@ class SteppedRun:
         return f"{self._nodes_html()}<pre>{escape(repr(self.steps))}</pre>"
 
     def _ipython_display_(self):
-        from IPython.display import display
+        show_controls(self, self._built)
 
-        words = {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        try:
-            import ipywidgets
-        except ImportError:
-            return display(words, raw=True)
-        if self._box is None:
-            self._box = ipywidgets.VBox()
-            self._box.add_class("distlab-steps")
-        self._fill()
-        display(widget_view(self._box) | words, raw=True)
-
-    def _fill(self):
-        """Put the present state, and a button for each step, into the box."""
+    def _built(self):
         from ipywidgets import HTML, Button
 
-        back = Button(description="back", disabled=len(self._states) == 1)
-        back.on_click(lambda _: self.back())
+        if self._box is None:
+            self._shown, self._past = HTML(), HTML()
+            self._back = Button(description="back")
+            self._back.on_click(lambda _: self.back())
+            self._buttons = {controls_row(): [] for _ in ("usual", "faults")}
+            usual, faults = self._buttons
+            titles = HTML("<b>What happens next?</b>"), HTML("<b>Or a fault?</b>")
+            parts = [self._shown, titles[0], usual, titles[1], faults]
+            parts += [controls_row([self._back]), self._past]
+            self._box = controls_box("distlab-steps", _CSS, parts)
+        self._fill()
+        return self._box
+
+    def _fill(self):
+        """Put the present state into the box, and the steps on its buttons."""
+        self._shown.value = self._nodes_html()
         usual = [step for step in self.steps if step.kind not in _FAULTS]
-        faults = [step for step in self.steps if step.kind in _FAULTS]
-        past = "<br>".join(
-            f"{n}. {escape(str(step))}" for n, step in enumerate(self.schedule, 1)
+        for row, steps in zip(
+            self._buttons, (usual, self.steps[len(usual) :]), strict=True
+        ):
+            self._label(row, steps)
+        self._back.disabled = len(self._states) == 1
+        past = (f"{n}. {escape(str(step))}" for n, step in enumerate(self.schedule, 1))
+        lines = "<br>".join(past)
+        self._past.value = (
+            f'<div class="distlab-steps-past" role="status">{lines}</div>'
         )
-        self._box.children = [
-            HTML(_STYLE + self._nodes_html()),
-            HTML("<b>What happens next?</b>"),
-            self._row(map(self._button, usual)),
-            HTML("<b>Or a fault?</b>"),
-            self._row(map(self._button, faults)),
-            self._row([back]),
-            HTML(f'<div class="distlab-steps-past" role="status">{past}</div>'),
-        ]
 
-    def _row(self, buttons):
-        from ipywidgets import Box
-
-        row = Box(list(buttons))
-        row.add_class("distlab-steps-row")
-        return row
-
-    def _button(self, step):
+    def _label(self, row, steps):
+        """Put steps on a row's buttons, which stay, so that one keeps the focus."""
         from ipywidgets import Button
 
-        button = Button(description=shorten(str(step), _ROOM), tooltip=str(step))
-        button.on_click(lambda _: self.take(step))
-        return button
+        buttons = self._buttons[row]
+        for _ in steps[len(buttons) :]:
+            button = Button()
+            button.on_click(lambda button: self.take(button.tooltip))
+            buttons.append(button)
+        for button, step in zip(buttons, steps, strict=False):
+            button.description, button.tooltip = shorten(str(step), _ROOM), str(step)
+        row.children = buttons[: len(steps)]
 
     def _nodes_html(self):
         rows = [

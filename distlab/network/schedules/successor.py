@@ -7,7 +7,6 @@ records a trace, so that a step means the same in both.
 """
 
 from bisect import insort
-from typing import Any
 
 from distlab.network.copies import freeze
 from distlab.network.node import Effect, Runtime, Save, session_of
@@ -49,9 +48,6 @@ class Successor(Runtime):
             **self.changed,
         )
 
-    def _count(self, what):
-        self.changed[what] = getattr(self.before, what) + 1
-
     # steps
 
     def start(self, node: int) -> None:
@@ -73,7 +69,6 @@ class Successor(Runtime):
 
     def duplicate(self, pending: Pending) -> None:
         """Deliver a message, and keep it under way."""
-        self._count("duplicates")
         self.arrives(pending, True)
 
     def arrives(self, pending: Pending, again: bool) -> None:
@@ -84,7 +79,6 @@ class Successor(Runtime):
 
     def drop(self, pending: Pending) -> None:
         """Drop a message."""
-        self._count("drops")
         self.pending.remove(pending)
         self.dropped(pending)
 
@@ -102,7 +96,7 @@ class Successor(Runtime):
         attempts, results = self.clients[number]
         call = self.memo.call(number, attempts.ended, results)
         if not attempts.tries:
-            self._enter((0, number))
+            self.enter((0, number, call))
         self.clients[number] = (attempts.asked(), results)
         node = attempts.node
         if self.nodes[node]:
@@ -112,7 +106,6 @@ class Successor(Runtime):
 
     def timer(self, node: int, timer: tuple) -> None:
         """Fire a timer."""
-        self._count("fired")
         self.timers[node] = tuple(t for t in self.timers[node] if t != timer)
         done = self.memo.do(self.nodes[node], "timer", timer[1])
         self._done(node, done, timer[0])
@@ -128,25 +121,24 @@ class Successor(Runtime):
         """End a client's wait for a response."""
         self._ends(number, "unknown")
 
-    def crash(self, node: int, what: str = "crashes") -> None:
+    def crash(self, node: int, lost: str = "") -> None:
         """Crash a node; its timers and the messages under way to it are lost."""
-        self._count(what)
         self.nodes[node], self.timers[node], self.syncs[node] = 0, (), ()
         self._drop_all(lambda pending: pending.dst == node)
         _, earlier = self.disks[node]
-        if earlier and what == "power_losses":
+        if earlier and lost == "unsynced":
             self.disks[node] = earlier[0], ()
-        elif what == "disk_losses":
+        elif lost == "disk":
             self.disks[node] = (), ()
         self.acted = node
 
     def power_loss(self, node: int) -> None:
         """Crash a node, whose disk loses the writes that no sync covers."""
-        self.crash(node, "power_losses")
+        self.crash(node, "unsynced")
 
     def disk_loss(self, node: int) -> None:
         """Crash a node, whose disk loses everything."""
-        self.crash(node, "disk_losses")
+        self.crash(node, "disk")
 
     def restart(self, node: int) -> None:
         """Start a dead node again."""
@@ -155,7 +147,6 @@ class Successor(Runtime):
 
     def split(self, way: tuple) -> None:
         """Partition the network; drop messages under way between two sides."""
-        self._count("splits")
         self.changed["sides"] = way
         self._drop_all(lambda pending: way[pending.src] != way[pending.dst])
 
@@ -165,7 +156,6 @@ class Successor(Runtime):
 
     def cut(self, src: int, dst: int) -> None:
         """Cut a link in one direction; drop messages under way on it."""
-        self._count("cuts")
         self.changed["severed"] = tuple(sorted({*self.before.severed, (src, dst)}))
         self._drop_all(lambda pending: (pending.src, pending.dst) == (src, dst))
 
@@ -176,7 +166,6 @@ class Successor(Runtime):
 
     def clock(self, node: int, reading_s: float) -> None:
         """Set a node's clock."""
-        self._count("clock_jumps")
         clocks = list(self.before.clocks)
         clocks[node] = reading_s
         self.changed["clocks"] = tuple(clocks)
@@ -278,22 +267,22 @@ class Successor(Runtime):
         attempts, outcome = attempts.after(outcome, to, retries, nodes)
         if outcome:
             if outcome != "unknown":
-                self._enter((1, number, outcome, result))
+                self.enter((1, number, outcome, result))
             result = result if outcome == "ok" else 0
             results = self.memo.with_result(number, results, result)
-            self.ended(number, outcome, result)
         self.clients[number] = (attempts, results)
 
-    def ended(self, number: int, outcome: str, result: int) -> None:
-        """Note that a client's call has ended."""
+    def enter(self, entry: tuple) -> int:
+        """Add an entry to the past, and return its place.
 
-    def _enter(self, entry: Any):
-        """Add an entry to the past; sort calls in a row, and responses in a row."""
-        past = self.past
+        Calls in a row are sorted by client, and responses in a row.
+        """
+        past, (kind, client, *_) = self.past, entry
         at = len(past)
-        while at and past[at - 1][0] == entry[0] and past[at - 1] > entry:
+        while at and past[at - 1][0] == kind and past[at - 1][1] > client:
             at -= 1
         past.insert(at, entry)
+        return at
 
     def observe(self) -> None:
         """Let the monitors look at the nodes, if one has acted."""

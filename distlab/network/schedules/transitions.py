@@ -9,44 +9,18 @@ limits.
 
 from collections.abc import Callable
 from itertools import combinations, permutations
-from typing import NamedTuple
 
 from distlab.errors import NodeFailed
 from distlab.network.client import ClientProgress
 from distlab.network.describe import describe_call
-from distlab.network.schedules.schedule import ScheduleStep
+from distlab.network.schedules.schedule import LIMITED, FaultLimits, ScheduleStep
 from distlab.network.schedules.state import NodeMemo, Pending, State
 from distlab.network.schedules.successor import POSTPONED, Successor
 
-__all__ = [
-    "FaultLimits",
-    "Transitions",
-    "all_splits",
-    "describe_sides",
-]
+__all__ = ["Transitions", "all_splits", "describe_sides"]
 
 _HOUR = 3600.0
-
-
-class FaultLimits(NamedTuple):
-    """Limits of the faults in one schedule.
-
-    crashes to clock_jumps: how often each may happen. ways: how the network may split,
-    each as every node's side. timers: how many may run out. steps: the maximal length
-    of a schedule.
-    """
-
-    crashes: int = 0
-    power_losses: int = 0
-    disk_losses: int = 0
-    drops: int = 0
-    duplicates: int = 0
-    splits: int = 0
-    cuts: int = 0
-    clock_jumps: int = 0
-    timers: int = 0
-    steps: int = 0
-    ways: tuple = ()
+_FAULTS = [kind for kind in LIMITED if kind != "timer"]
 
 
 def all_splits(nodes: int) -> tuple:
@@ -107,42 +81,61 @@ class Transitions:
         """Return the NodeFailed of the node that has failed."""
         return self.memo.failures[state.failed]
 
+    def possible(self, state: State, kind: str) -> list[tuple]:
+        """Return the steps of a kind that can happen, also those beyond the limits."""
+        match kind:
+            case "deliver" | "drop" | "duplicate":
+                return [(kind, pending) for pending in state.pending]
+            case "synced":
+                return [(kind, n) for n, syncs in enumerate(state.syncs) if syncs]
+            case "restart":
+                return [(kind, n) for n, memory in enumerate(state.nodes) if not memory]
+            case "call":
+                numbers = range(len(state.clients))
+                asking = [n for n in numbers if self._asks(state, n)]
+                asking.sort(key=lambda n: state.clients[n][0].ended)
+                return [(kind, n) for n in asking]
+            case "time_out":
+                return [(kind, n) for n, (a, _) in enumerate(state.clients) if a.waits]
+            case "timer":
+                timers = [(t, n) for n, set_ in enumerate(state.timers) for t in set_]
+                return [(kind, node, timer) for timer, node in sorted(timers)]
+            case "crash" | "power_loss" | "disk_loss":
+                return [(kind, n) for n, memory in enumerate(state.nodes) if memory]
+            case "split" if state.sides is None:
+                return [(kind, way) for way in self.limits.ways]
+            case "heal" if state.sides is not None:
+                return [(kind,)]
+            case "cut":
+                links = permutations(range(len(state.nodes)), 2)
+                return [(kind, *link) for link in links if link not in state.severed]
+            case "mend":
+                return [(kind, *link) for link in state.severed]
+            case "clock":
+                clocks, by = enumerate(state.clocks), (_HOUR, -_HOUR)
+                return [(kind, n, now + by_s) for n, now in clocks for by_s in by]
+        return []
+
     def default(self, state: State) -> list[tuple]:
         """Return the steps without a fault, in the default order; none at the end."""
-        pending = state.pending
-        soon = [p for p in pending if p[0] < POSTPONED]
-        steps = [("deliver", p) for p in soon]
-        steps += [("synced", n) for n, syncs in enumerate(state.syncs) if syncs]
-        steps += [("restart", n) for n, memory in enumerate(state.nodes) if not memory]
-        calls, waiting = self._calls(state)
-        steps += calls
-        steps += [("deliver", p) for p in pending[len(soon) :]]
+        pending = self.possible(state, "deliver")
+        soon = [step for step in pending if step[1].round < POSTPONED]
+        steps = soon + self.possible(state, "synced") + self.possible(state, "restart")
+        steps += self.possible(state, "call") + pending[len(soon) :]
+        waiting = self.possible(state, "time_out")
         if waiting or not state.clients:
             steps += self._timers(state)
-        if state.sides is not None:
-            steps.append(("heal",))
-        steps += [("mend", *link) for link in state.severed]
-        if waiting and (not steps or _troubled(state)):
-            steps += [("time_out", n) for n in waiting if self._asks_more(state, n)]
+        if state.sides is not None or state.severed:
+            steps += self.possible(state, "heal") + self.possible(state, "mend")
+        used = state.used
+        lossy = any((used.crashes, used.power_losses, used.disk_losses, used.drops))
+        if waiting and (lossy or used.splits or used.cuts or not steps):
+            steps += [step for step in waiting if self._asks_more(state, step[1])]
         return steps
 
-    def _calls(self, state):
-        """Return the steps of calls, and the clients that wait for an answer."""
-        calls, waiting = [], []
-        for number, (attempts, _) in enumerate(state.clients):
-            if attempts.waits:
-                waiting.append(number)
-            elif self._asks(state, number):
-                calls.append((attempts.ended, number))
-        return [("call", number) for _, number in sorted(calls)], waiting
-
     def _timers(self, state):
-        if state.fired >= self.limits.timers:
-            return []
-        timers = [
-            (timer, node) for node, set_ in enumerate(state.timers) for timer in set_
-        ]
-        return [("timer", node, timer) for timer, node in sorted(timers)]
+        more = state.used.timers < self.limits.timers
+        return self.possible(state, "timer") if more else []
 
     def _asks_more(self, state, number):
         attempts, results = state.clients[number]
@@ -153,29 +146,12 @@ class Transitions:
 
     def faults(self, state: State) -> list[tuple]:
         """Return the steps that are faults, and timers that run out early."""
-        limits, steps = self.limits, []
+        steps = []
         if state.clients and not any(each.waits for each, _ in state.clients):
             steps += self._timers(state)
-        alive = [node for node, memory in enumerate(state.nodes) if memory]
-        if state.crashes < limits.crashes:
-            steps += [("crash", node) for node in alive]
-        if state.power_losses < limits.power_losses:
-            steps += [("power_loss", node) for node in alive]
-        if state.disk_losses < limits.disk_losses:
-            steps += [("disk_loss", node) for node in alive]
-        if state.drops < limits.drops:
-            steps += [("drop", p) for p in state.pending]
-        if state.duplicates < limits.duplicates:
-            steps += [("duplicate", p) for p in state.pending]
-        if state.splits < limits.splits and state.sides is None:
-            steps += [("split", way) for way in limits.ways]
-        if state.cuts < limits.cuts:
-            links = permutations(range(len(state.nodes)), 2)
-            steps += [("cut", *link) for link in links if link not in state.severed]
-        if state.clock_jumps < limits.clock_jumps:
-            clocks = enumerate(state.clocks)
-            jumps = [(n, now + by_s) for n, now in clocks for by_s in (_HOUR, -_HOUR)]
-            steps += [("clock", *jump) for jump in jumps]
+        for kind, count, most in zip(_FAULTS, state.used, self.limits, strict=False):
+            if count < most:
+                steps += self.possible(state, kind)
         return steps
 
     def all(self, state: State) -> list[tuple]:
@@ -185,7 +161,11 @@ class Transitions:
     def take(self, state: State, step: tuple) -> State:
         """Return the state after a step."""
         successor = self._successor(self.memo, state, self.journaled)
-        getattr(successor, step[0])(*step[1:])
+        kind, *about = step
+        getattr(successor, kind)(*about)
+        if counted := LIMITED.get(kind):
+            once_more = {counted: getattr(state.used, counted) + 1}
+            successor.changed["used"] = state.used._replace(**once_more)
         if state.ghosts:
             successor.observe()
         return successor.state()
@@ -221,62 +201,41 @@ class Transitions:
 
         It may be one beyond the limits of the search.
         """
-        for each in self._candidates(state, step):
-            # Words that a step is made of need not be spelled as it would spell them.
-            if step.kind in ("split", "clock") or self.in_words(state, each) == step:
+        kind, node, _, words = step
+        if kind == "split":
+            way = _sides_in(words, len(state.nodes))
+            return (kind, way) if way and state.sides is None else None
+        if kind == "clock":
+            reading_s, known = _seconds_in(words), node < len(state.nodes)
+            return (kind, node, reading_s) if known and reading_s is not None else None
+        for each in self.possible(state, kind):
+            if self.in_words(state, each) == step:
                 return each
         return None
 
-    def find_similar(self, state: State, step: ScheduleStep) -> tuple | None:
-        """Return a step of the same kind, node and sort of message, or None."""
-        if step.kind in ("deliver", "duplicate", "drop", "call", "timer"):
-            sort = step.words.partition(" ")[0]
-            for each in self._candidates(state, step):
-                if self.in_words(state, each).words.partition(" ")[0] == sort:
-                    return each
-        return None
+    def find_similar(
+        self, state: State, step: ScheduleStep, only: bool = False
+    ) -> tuple | None:
+        """Return a step of the same kind and nodes, whose words begin alike, or None.
 
-    def _candidates(self, state, step):
-        """Return the steps that can be taken and may be the one with these words."""
-        kind, a, b, words = step
-        nodes, clients = len(state.nodes), state.clients
-        if kind in ("deliver", "duplicate", "drop"):
-            return [(kind, p) for p in state.pending if (p.src, p.dst) == (a, b)]
-        if kind == "call":
-            fits = a < len(clients) and self._asks(state, a)
-        elif kind == "time_out":
-            fits = a < len(clients) and clients[a][0].waits
-        elif kind == "heal":
-            fits = state.sides is not None
-        elif kind == "split":
-            way = _sides_in(words, nodes)
-            return [("split", way)] if way and state.sides is None else []
-        elif max(a, b) >= nodes:
-            fits = False
-        elif kind in ("cut", "mend"):
-            fits = a != b and ((a, b) in state.severed) == (kind == "mend")
-            return [(kind, a, b)] if fits else []
-        elif kind == "timer":
-            return [("timer", a, timer) for timer in state.timers[a]]
-        elif kind == "clock":
-            reading_s = _seconds_in(words)
-            return [] if reading_s is None else [("clock", a, reading_s)]
-        elif kind == "synced":
-            fits = state.syncs[a]
-        else:
-            fits = bool(state.nodes[a]) == (kind != "restart")
-        return [(kind, a)[: 1 + (kind != "heal")]] if fits else []
+        Its message may hold other fields; a client may ask another node. only: None,
+        too, if there are several.
+        """
+        if step.kind not in ("deliver", "duplicate", "drop", "call", "timer"):
+            return None
+        alike = []
+        for each in self.possible(state, step.kind):
+            kind, a, b, words = self.in_words(state, each)
+            same_nodes = a == step.a and (b == step.b or kind == "call")
+            if same_nodes and words.split(" ")[0] == step.words.split(" ")[0]:
+                alike.append(each)
+        return alike[0] if len(alike) == 1 or (alike and not only) else None
 
     def _asks(self, state, number):
         """Return True if a client that does not wait has something to ask."""
         attempts, results = state.clients[number]
         more = attempts.tries or self.memo.call(number, attempts.ended, results)
         return not attempts.waits and bool(more)
-
-
-def _troubled(state):
-    faults = state.crashes, state.power_losses, state.disk_losses, state.drops
-    return any(faults) or state.splits or state.cuts
 
 
 def _seconds_in(words):
