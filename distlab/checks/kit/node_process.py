@@ -44,7 +44,7 @@ class _Life:
         self.searching, self.states, self.numbers = False, [], {}
 
     def answer(self, what, *args):
-        """Return the result of `new` or `do`, or its failure, as bytes."""
+        """Return the result of `new`, `do` or `result`, or its failure, as bytes."""
         self.watchdog.calls += 1
         try:
             return pickle.dumps(getattr(self, what)(*args))
@@ -79,6 +79,12 @@ class _Life:
         effects = getattr(host, method)(*plain, last)
         self.watchdog.inside = False
         return self._kept(host), [*map(_described, effects)]
+
+    def result(self, state, method):
+        """Return a state, and what a method of the learner's returns in it."""
+        self.watchdog.inside = True
+        host = thaw(freeze(self.host) if state == self.state else self.states[state])
+        return state, getattr(host.node, method)()
 
     def _kept(self, host):
         self.host, self.state = host, 0

@@ -85,7 +85,8 @@ class NodeProcesses:
 
     sizes: bytes of each message that the nodes sent in the last run, in order.
     `simulate` and `search` are those of `distlab.network`, but for the nodes' class;
-    both raise Wrong with the failure if a node fails.
+    both raise Wrong with the failure if a node fails. Of a node of their outcomes
+    `result_of("value")` is the result of its method `value`.
     """
 
     def __init__(self, processes: Processes, make: Callable):
@@ -177,6 +178,10 @@ class _Proxy(node.Node):
         super().__init__(me, peers)
         how = len(peers) + 1, self.searching
         self.state = self.nodes._ask(me, "new", *how)[0]
+
+    def result_of(self, name):
+        """Return the result of a method without arguments, and leave its state."""
+        return self.nodes._ask(self.me, "result", self.state, name)[1]
 
     def on_start(self, saved):
         return self._do("start", {name: bytes(value) for name, value in saved.items()})

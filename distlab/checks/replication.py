@@ -1,0 +1,404 @@
+"""Exercise 04: a counter and a set that converge, and a read that repairs.
+
+In a plan, "0.1 0 add n 1" is a call at 0.1 s at node 0; 1 stands for a drawn value.
+"""
+
+import random
+from functools import partial
+from types import SimpleNamespace
+
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Wrong, check, last_reads, listed
+from distlab.faults import Crash, Split
+from distlab.network import Client, Delivery
+from distlab.trace import Call
+
+WITHOUT = kit.modules_of("distlab.agree") + kit.modules_of("distlab.agree.stores")
+_random = random.SystemRandom()
+
+
+@check("a counter: {}")
+def counts(make, case):
+    """Check that every read is the sum of the adds that its replica knows of."""
+    with kit.on_nodes(make, 5, without=WITHOUT) as nodes:
+        _CRDT[case](_sum, nodes)
+
+
+@check("a set: {}")
+def contains(make, case):
+    """Check that an item is there if a known add of it is seen by no known remove."""
+    with kit.on_nodes(make, 5, without=WITHOUT) as nodes:
+        _CRDT[case](_items, nodes)
+
+
+@check("a read: {}")
+def repairs(make, case):
+    """Check that no read goes back, and that reads cost the fewest messages."""
+    with kit.on_nodes(make, 7, without=WITHOUT) as nodes:
+        _READ[case](nodes)
+
+
+def _run(nodes, n, clients, **how):
+    return nodes.simulate(n, clients, seed=_random.getrandbits(32), **how)
+
+
+def _fail(run, found, **facts):
+    raise Wrong(found, picture=kit.Played(run.trace, "The run that failed"), **facts)
+
+
+def _with(known, one):
+    """Return the known (update, adds that a remove had seen) after an update."""
+    adds = (o for o, _ in known if o.op == "add" and o.value == one.value)
+    seen = frozenset(adds if one.op == "remove" else ())
+    return known | {(one._replace(result=None), seen)}
+
+
+def _sum(known):
+    return sum(one.value for one, _ in known)
+
+
+def _items(known):
+    removed = frozenset().union(*(seen for _, seen in known))
+    return {o.value for o, _ in known if o.op == "add" and o not in removed}
+
+
+def _followed(run):
+    """Yield each read, and the updates that its replica knew of then, in order.
+
+    A message carries all that its sender knows when it sends it.
+    """
+    n, told, calls = run.trace.world_size - run.trace.clients, {}, {}
+    knows = [frozenset()] * n
+    asked = [iter(run.history.of(number)) for number in range(run.trace.clients)]
+    for event in run.trace.events:
+        who, kind, peer, step = event.rank, event.kind, event.peer, event.step
+        if kind == "send" and who >= n:
+            calls[step] = next(asked[who - n])
+        elif kind == "send" and peer < n:
+            told[step] = knows[who]
+        elif kind == "recv" and step in told:
+            knows[who] |= told[step]
+        elif kind == "recv" and step in calls:
+            if calls[step].op == "read":
+                yield calls[step], knows[who]
+            else:
+                knows[who] = _with(knows[who], calls[step])
+
+
+def _wrong(right, want, got):
+    """Return the items in which a result differs; {""} for another sum, or no list."""
+    if right is _sum:
+        return {""} if got != want else set()
+    kinds = type(got) in (list, tuple, set) and {*map(type, got)} <= {str}
+    return want ^ {*got} if kinds and len({*got}) == len(got) else {""}
+
+
+def _require(right, run, **facts):
+    """Raise `Wrong` for a read that is not `right` of the updates known at its node."""
+    for one, known in _followed(run):
+        want, got = right(known), one.result
+        for item in sorted(_wrong(right, want, got)):
+            updates = [one for one, _ in known if item in ("", one.value)]
+            updates.sort(key=lambda update: update.start)
+            found = f"{listed(run, [one])}\nExpected {want}. Its replica knew of these "
+            found += f"updates{item and f' of {item}'}:\n{listed(run, updates)}"
+            down = right is _sum and any(each.value < 0 for each in updates)
+            _fail(run, found, **_kind(right, want, got), down=down, **facts)
+
+
+def _kind(right, want, got):
+    """Return the facts about a wrong result."""
+    if right is _sum:
+        return {"kind": "sum", "more": isinstance(got, int | float) and got > want}
+    item = min(_wrong(right, want, got))
+    return {"kind": item and ["lost", "back"][item in got]}
+
+
+def _drawn(right):
+    """Return six drawn items; or six numbers, and the same numbers negative."""
+    numbers = _random.sample(range(100, 1000), 6)
+    if right is _items:
+        return [f"item{number}" for number in numbers]
+    return [*numbers, *(-number for number in numbers)]
+
+
+def _planned(n, plans, right, nodes, faults=(), **facts):
+    for plan in plans[right]:
+        clients = kit.clients_of(plan, _drawn(right)) + last_reads(n, "n", 3)
+        run = _run(nodes, n, clients, faults=faults, twice=n == 1)
+        _require(right, run, planned=n, **facts)
+
+
+def _many(n, right, nodes):
+    """Run random updates with a partition, a crash, and messages dropped and twice."""
+    ops, rough = ["add", "add", "remove"], Delivery((0.001, 0.15), 0.1, 0.3)
+    for _ in range(3):
+        drawn, clients = _random.sample(_drawn(right), 4), last_reads(n, "n", 3.5)
+        for _ in range(12):
+            op = "add" if right is _sum else _random.choice(ops)
+            calls = [Call(op, "n", _random.choice(drawn)), Call("read", "n")]
+            clients.append(Client(_random.randrange(n), calls, _random.uniform(0, 2)))
+        order, at_s = _random.sample(range(n), n), _random.uniform(0.3, 1)
+        split = Split(at_s, order[:1], order[1:], until_s=at_s + 0.6)
+        crash = Crash(order[-1], at_s + 0.2, until_s=at_s + 0.5)
+        _require(right, _run(nodes, n, clients, faults=[split, crash], delivery=rough))
+
+
+def _pair(right, value):
+    return [
+        Call(op, "n", value) for op in ("add", "add" if right is _sum else "remove")
+    ]
+
+
+def _searched(right, nodes):
+    """Search for an order of messages, one of them twice, that a merge cannot bear."""
+    one, two, *_ = _drawn(right)
+    clients = [Client(0, _pair(right, one)), Client(1, [Call("add", "n", two)])]
+
+    def objection(run):
+        known = frozenset()  # of each item one client alone makes all updates
+        for each in run.history:
+            known = _with(known, each)
+        want, values = right(known), [node.result_of("value") for node in run.nodes]
+        found = f"All has arrived, and the replicas have {values}; expected {want}."
+        wrong = [_kind(right, want, got) for got in values if _wrong(right, want, got)]
+        return SimpleNamespace(violated=wrong, why=found, facts=wrong[:1])
+
+    how = {"duplicates": 1, "timers": 0, "settled": True, "within_s": 1.0}
+    if found := nodes.search(3, clients, objection, **how):
+        (facts,) = objection(found.outcome).facts
+        _fail(found.outcome, f"{found.schedule!r}\n{found.why}", down=False, **facts)
+
+
+def _much_later(right, nodes):
+    """Compare what replicas send after few updates and after many."""
+    clients = last_reads(3, "n", 4)
+    for node, value in enumerate(_drawn(right)[:3]):
+        calls = _pair(right, value)
+        clients += [Client(node, calls * 3, 0.1), Client(node, calls * 50, 2)]
+    run = _run(nodes, 3, clients)
+    _require(right, run)
+    sent = [*zip(kit.messages_between(run), nodes.sizes, strict=True)]
+    few, many = (max(b for e, b in sent if at <= e.start < at + 1) for at in (1, 3))
+    if many > few + 40:
+        found = f"A state has {few} bytes after 18 updates, and {many} after 318.\n"
+        raise Wrong(f"{found}Expected: 40 bytes more at most.", grows=True)
+
+
+def _older(history):
+    """Return the first read that is older than what was answered before, and that one.
+
+    The writes are one client's, of different values. None if there is no such read.
+    """
+    values = [None, *(one.value for one in history if one.op == "write")]
+    done = [one for one in history if one.outcome == "ok"]
+    seen = [one.value if one.op == "write" else one.result for one in done]
+    ages = [values.index(value) if value in values else -1 for value in seen]
+    for read, age in zip(done, ages, strict=True):
+        pairs = zip(done, ages, strict=True)
+        newer = [one for one, a in pairs if a > age and one.end < read.start]
+        if newer and read.op == "read":
+            return read, max(newer, key=lambda one: one.op)
+    return None
+
+
+def _require_fresh(run, head=""):
+    if two := _older(run.history):
+        writes = [one for one in run.history if one.op == "write"]
+        found = f"{head}The last of these is older than what was answered before it:\n"
+        found += listed(run, [*writes, *(o for o in two[::-1] if o.op == "read")])
+        known = two[0].result in [one.value for one in writes] + [None]
+        _fail(run, found, older=two[1].op, known=known)
+
+
+def _reads(nodes, n, some, reads, gap_s=0.2, most_s=1, cuts=(), **how):
+    """Return a run in which a write reaches some nodes only, and then nodes read.
+
+    reads: their places in a drawn order, in which the writer's node is the first. cuts:
+    (from, the number of nodes of that order on one side, until).
+    """
+    order, (one, two) = _random.sample(range(n), n), _random.sample(range(10**6), 2)
+    clients = [Client(order[0], [Call("write", "x", one)], 0.1)]
+    clients += [Client(order[0], [Call("write", "x", two)], 0.5, timeout_s=0.2)]
+    for number, place in enumerate(reads):
+        start_s = 1 + number * gap_s
+        clients.append(Client(order[place], [Call("read", "x")], start_s, timeout_s=20))
+    faults = [Split(0.4, order[:some], order[some:], until_s=0.9)] if some < n else []
+    faults += [Split(at, order[:k], order[k:], until_s=end) for at, k, end in cuts]
+    run = _run(nodes, n, clients, faults=faults, **how)
+    _require_fresh(run)
+    for one in run.history:
+        if one.op == "read" and (one.end is None or one.end - one.start > most_s):
+            found = f"Not answered within {most_s} s:\n{listed(run, [one])}"
+            _fail(run, found, late=True)
+    return run
+
+
+def _costs(sizes, stale, nodes):
+    for n in sizes:
+        asked = 2 * (n // 2)
+        for some in (1, n // 2 + 1) if stale else (n,):
+            first = 0 if some == 1 else n - 1  # who holds it, or who does not
+            reads = [first, *_random.choices(range(n), k=9)]
+            _require_few(_reads(nodes, n, some, reads), n - some, asked)
+
+
+def _require_few(run, stale, asked):
+    """Raise `Wrong` if one read, or all of them, cost more messages than are needed."""
+    sent = [e.start for e in kit.messages_between(run) if e.rank != e.peer]
+    starts = [one.start for one in run.history if one.op == "read"]
+    costs = [sum(start <= when < start + 0.199 for when in sent) for start in starts]
+    most, total = asked * (1 + bool(stale)), asked * len(costs) + 2 * stale
+    if max(costs) > most or sum(costs) > total:
+        found = f"{run.trace.actors()}; {stale} of the nodes were stale. The reads cost"
+        found += f"\n{costs} messages, {sum(costs)} in all.\nExpected: at most {most} "
+        _fail(run, f"{found}for one, and {total} for all.", costs=min(costs) > asked)
+
+
+def _cut_off(nodes):
+    how = {"most_s": 2, "delivery": Delivery((0.01, 0.01))}
+    for n in (3, 4, 5):
+        q = n // 2 + 1
+        _reads(nodes, n, 1, [*range(q)] * 2, cuts=[(0.95, q, None)])
+        # What the first read sends after it has heard others is dropped.
+        _reads(nodes, n, 1, [*range(n)], cuts=[(1.025, 1, 2.5)], **how)
+
+
+def _drops(nodes):
+    for n in (2, 2, 3, 3, 4, 5, 5, 5):
+        reads, rough = _random.choices(range(n), k=20), Delivery((0.001, 0.1), 0.3, 0.2)
+        _reads(nodes, n, 1, [0, *reads], 0.03, 20, delivery=rough)
+
+
+def _reads_searched(nodes):
+    for writer in _random.sample(range(3), 3):
+        calls = [Call("write", "x", _random.randrange(1, 10**6)), Call("read", "x")]
+        clients = [Client(writer, calls[:1]), Client(writer, calls[1:])]
+        clients.append(Client((writer or 3) - 1, calls[1:]))
+        how = {"timers": 0, "duplicates": 1, "within_s": 0.7}
+        if found := nodes.search(
+            3, clients, lambda run: not _older(run.history), **how
+        ):
+            _require_fresh(found.outcome, f"A search found\n{found.schedule!r}\n")
+
+
+# fmt: off
+_PLANS = {  # node 2 is cut off from 0.5 on; for the sum 6 to 11 are negative
+    _sum: [
+        "0.1 0 add n 0, 0.2 1 add n 1, 0.4 1 read n, 0.7 0 add n 2, 0.8 2 add n 3, "
+        "0.9 1 add n 4, 1 2 add n 5, 1.2 2 read n, 1.3 0 read n",
+        "0.1 0 add n 0, 0.2 1 add n 7, 0.4 1 read n, 0.7 0 add n 8, 0.8 2 add n 3, "
+        "0.9 1 add n 4, 1 2 add n 11, 1.2 2 read n, 1.3 0 read n"],
+    _items: [
+        "0.1 0 add n 0, 0.2 1 add n 1, 0.3 2 remove n 0, 0.4 1 read n, 0.7 0 add n 2, "
+        "0.8 2 add n 3, 0.9 1 remove n 1, 1 2 add n 0, 1.1 0 remove n 2, 1.3 0 read n",
+        "0.1 0 add n 0, 0.2 1 add n 1, 0.7 1 remove n 0, 0.8 2 add n 0, "
+        "0.9 2 remove n 1, 1 0 add n 1, 1.1 0 remove n 1, 1.2 1 add n 2, "
+        "1.3 2 add n 2, 1.4 2 remove n 2"]}
+_ALONE = {
+    _sum: ["0 0 add n 0, 0.1 0 read n, 0.2 0 add n 7, 0.3 0 add n 7, 0.4 0 read n"],
+    _items: [
+        "0 0 add n 0, 0.1 0 read n, 0.2 0 add n 1, 0.3 0 add n 1, 0.4 0 read n, "
+        "0.5 0 remove n 1, 0.6 0 read n, 0.7 0 remove n 0, 0.8 0 remove n 2, "
+        "0.9 0 read n, 1 0 add n 0, 1.1 0 add n 2"]}
+_AGAIN = {_items: [  # a crash at 0.5
+    "0.1 0 add n 0, 0.2 0 add n 1, 0.3 0 remove n 1, 1 0 add n 2, 1.1 0 add n 3"]}
+_SPLIT, _CRASH = Split(0.5, [0, 1], [2], until_s=1.5), Crash(0, 0.5, until_s=0.6)
+_CRDT = {
+    "one replica": partial(_planned, 1, _ALONE),
+    "a partition": partial(_planned, 3, _PLANS, faults=_SPLIT),
+    "restarts": partial(_planned, 3, _AGAIN, faults=_CRASH, restarted=True),
+    "searched": _searched, "after many updates": _much_later,
+    "many runs of 3": partial(_many, 3), "many runs of 5": partial(_many, 5)}
+_READ = {
+    "nothing is stale": partial(_costs, (2, 3, 4, 5), False),
+    "stale nodes": partial(_costs, (3, 4, *[5] * 8), True),
+    "stale nodes of 7": partial(_costs, (7,), True),
+    "nodes cut off": _cut_off, "drops": _drops, "searched": _reads_searched}
+
+HINTS = [
+    Hint(lambda f: f["kind"] == "", [
+        "value() returns the items that are in the set, as a list of strings, each "
+        "once. Which of your data is that made from?",
+        "Add tea twice on one replica, by hand. Two adds have two dots, and one item: "
+        "what makes it one in value()?"]),
+    Hint(lambda f: f["planned"] == 1 and f["kind"] == "sum", [
+        "One replica alone, and no message: a read is the sum of all adds. They may be "
+        "negative, and add up.",
+        "Do the adds of the verdict by hand with update and value. Does the second "
+        "add replace the first? What happens to a minus sign?"]),
+    Hint(lambda f: f["planned"] == 1, [
+        "One replica alone, and no message. A remove ends the adds of its item that "
+        "are there, all of them, and not the item for ever.",
+        "Do the updates of the verdict by hand on one replica, and write down the "
+        "dots after each. Which does remove take out? Has each add its own dot?"]),
+    Hint(lambda f: f["kind"] == "sum" and f["planned"] and f["down"], [
+        "While adds are positive it is right. A replica's number can go down, so the "
+        "greater of two numbers is not the newer one.",
+        "Replica 0 has 5, then 3. Both states arrive, in either order. What could "
+        "replica 0 keep beside, or instead of, its sum, so that it only ever grows?"]),
+    Hint(lambda f: f["kind"] == "sum" and f["more"] and not f["down"], [
+        "Adds are counted more than once. Each replica sends its state again and "
+        "again: merging what is already known must change nothing.",
+        "Merge the same state twice by hand. Whose adds does each number in your state "
+        "count? A merge should choose between two numbers of one replica, not add "
+        "them."]),
+    Hint(lambda f: f["kind"] == "sum", [
+        "Adds that this replica knew of are missing, or counted twice. After a merge "
+        "it knows what both knew; an older state must not replace a newer one.",
+        "Replicas 0 and 1 both add, and then merge each other's state. Write down both "
+        "states before and after. Then let the older state of replica 0 come last."]),
+    Hint(lambda f: f["restarted"] and f["kind"] == "lost", [
+        "After the restart an add got a dot that had been used before it, so the "
+        "others take it for one that was removed. Only self.state survives a crash.",
+        "Which attribute of yours has the number of the last add? After a restart "
+        "__init__ runs, and then merge(saved state). What is that attribute then?"]),
+    Hint(lambda f: f["kind"] == "back", [
+        "A removed item is there again. A state from before the remove still has its "
+        "dot: is it new to this replica, or has this replica seen it already?",
+        "Take the dot that comes back. It is in one state and not in the other. What "
+        "does the version vector of the state that lacks it say about its number?"]),
+    Hint(lambda f: f["kind"] == "lost", [
+        "An add is missing that no remove had seen. A remove ends the adds that its "
+        "replica knew of; a concurrent or a later add has another dot.",
+        "Merge by hand the two states that hold and lack the item. A dot that only one "
+        "has was removed only if the other's version vector covers it. Do you compare "
+        "with the number of the right replica?"]),
+    Hint(lambda f: f["grows"], [
+        "Each update leaves something behind in the state. What of it is needed to "
+        "recognize an old state?",
+        "Print self.state after ten updates on one replica. One number per replica can "
+        "stand for all its updates up to that number: which entries does it make "
+        "superfluous?"]),
+    Hint(lambda f: not f["known"], [
+        "A read is answered with the value of the newest copy, None if there is none. "
+        "What did you give to self.answer?",
+        "A Copy has a version and a value. Print what you answer, on the run of the "
+        "cell above."]),
+    Hint(lambda f: f["older"] == "write", [
+        "A write was answered when a majority held it, and this read has met none of "
+        "these. How many nodes, the coordinator included, meet every majority?",
+        "Count for 3, 4 and 5 nodes: copies that must be known before an answer, and "
+        "nodes to ask for that. Then see which copy of those known you answer with."]),
+    Hint(lambda f: f["older"] == "read", [
+        "An earlier read returned a value that too few nodes held, so a later one "
+        "missed it. What must a majority hold before a read is answered?",
+        "In the player, stop where the newer value is answered, and count the nodes "
+        "that hold it then. A repair that is under way has not arrived."]),
+    Hint(lambda f: f["late"], [
+        "A read was not answered, although a majority could be reached. Who was asked "
+        "may be cut off, and an answer may be dropped.",
+        "In the player, see what happens each time the coordinator's timer runs out. "
+        "Who has not been asked yet? Which repairs have not been confirmed, and are "
+        "they sent again? Does on_silence lead to an answer if all copies are there?"]),
+    Hint(lambda f: f["costs"], [
+        "Reads cost too much although nothing is stale. Whom need a read ask, and what "
+        "need it send if all that it hears is equal?",
+        "Of five nodes three are a majority, and one of these is the coordinator. Two "
+        "asked, two answers: which messages of yours go beyond these four?"]),
+    Hint(lambda f: f["costs"] is False, [
+        "Reads that meet stale nodes cost too much. Only a node that has shown an "
+        "older copy needs a repair, and only once.",
+        "Each confirmation calls on_copy again. What do you send then to a node whose "
+        "repair is under way? work.repaired has those."]),
+    *kit.NODE_HINTS]
