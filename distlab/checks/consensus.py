@@ -9,6 +9,7 @@ linearizability. Section and figure numbers are those of Ongaro and Ousterhout (
 """
 
 import random
+import re
 from functools import partial
 
 from distlab.agree.raft.monitors import RaftView, clients_linearizable, raft_monitors
@@ -55,13 +56,13 @@ def _judge(case, make):
 
 def _follow(text, make):
     """Compare what each rule says in its rows with what it should say."""
-    rows = [row.split("  ") for row in text.strip().splitlines()]
-    rows = [[part.strip() for part in row if part] for row in rows]
+    rows = [re.split(r"\s{2,}", row.strip()) for row in text.splitlines() if row.strip()]
     said = kit.call(_answers, make, [row[:2] for row in rows], without=WITHOUT)
     for (state, rule, right), yours in zip(rows, said, strict=True):
         if yours != right:
             found = f"A node of five with {state}:\n    {rule}\n    expected  {right}"
-            raise Wrong(f"{found}\n    yours     {yours}", rule=rule.split("(")[0])
+            name = rule.removeprefix("then(").split("(")[0]
+            raise Wrong(f"{found}\n    yours     {yours}", rule=name)
 
 
 def _answers(make, rows):
@@ -116,17 +117,19 @@ def _view(node):
 _monitors = partial(raft_monitors, _view)
 
 
-class _Leaders(Monitor):
-    """Who came to lead which term, and when: term -> (node, seconds)."""
+class _Elections(Monitor):
+    """Leaders, term -> (node, seconds), and candidates, (term, node)."""
 
     def __init__(self):
-        self.of = {}
+        self.leaders, self.candidates = {}, set()
 
     def observe(self, nodes, node):
-        """Keep a leader of a new term."""
+        """Keep a leader or candidate of a new term."""
         one = nodes[node]
         if one.role == "leader":
-            self.of.setdefault(one.term, (node, one.clock_s))
+            self.leaders.setdefault(one.term, (node, one.clock_s))
+        if one.role == "candidate":
+            self.candidates.add((one.term, node))
 
 
 def _fail(run, found, **facts):
@@ -134,14 +137,14 @@ def _fail(run, found, **facts):
 
 
 def _run(nodes, n, clients, **how):
-    """Return a run that keeps the four properties and is linearizable, and leaders."""
-    leaders, seed = _Leaders(), _random.getrandbits(32)
-    watch = [*_monitors(), leaders]
+    """Return a run and its elections, if it keeps the properties; else raise."""
+    elections, seed = _Elections(), _random.getrandbits(32)
+    watch = [*_monitors(), elections]
     run = nodes.simulate(n, clients, monitors=watch, seed=seed, **how)
     why = nodes.why or violation(clients_linearizable, run)
     if why:
         _fail(run, f"{n} nodes: {why}\n{listed(run, run.history)}", why=why)
-    return run, leaders.of
+    return run, elections
 
 
 def _cuts(n, first_s=1.0):
@@ -155,7 +158,9 @@ def _elected(nodes):
     """Check that there is a new leader wherever a majority can elect one."""
     for n in (3, 4, 5):
         cuts = [*_cuts(n)]
-        run, leaders = _run(nodes, n, [], faults=cuts, until_s=cuts[-1].until_s + 1)
+        until_s = cuts[-1].until_s + 1
+        run, elections = _run(nodes, n, [], faults=cuts, until_s=until_s)
+        leaders = elections.leaders
         for at_s, out in [(1.0, None), *((c.until_s, c.sides[0][0]) for c in cuts)]:
             known = [term for term, (_, when) in leaders.items() if when < at_s]
             if not known or leaders[max(known)][0] == out:
@@ -170,19 +175,20 @@ def _elected(nodes):
 
 def _cheap_elections(nodes):
     for n in (2, 3, 5):
-        run, leaders = _run(nodes, n, [], until_s=1.0)
-        term = min(leaders, default=1)
-        sent = [e for e in kit.messages_between(run) if e.start < leaders[term][1]]
-        if len(sent) > 2 * (n - 1) * term:
-            found = f"{n} nodes sent {len(sent)} messages until term {term} had its "
-            found += f"leader.\nExpected: at most {2 * (n - 1)} for each term."
-            _fail(run, found, messages="election")
+        run, elections = _run(nodes, n, [], until_s=1.0)
+        _, first_s = min(elections.leaders.values(), key=lambda one: one[1])
+        sent = sum(each.start < first_s for each in kit.messages_between(run))
+        most = 2 * (n - 1) * len(elections.candidates)
+        if sent > most:
+            found = f"{n} nodes sent {sent} messages until one of them was elected; "
+            found += f"candidates, as (term, node): {sorted(elections.candidates)}."
+            _fail(run, f"{found}\nExpected: at most {most}.", messages="election")
 
 
 def _answered(run, operations=None):
     for one in operations or run.history:
         if one.outcome != "ok":
-            _fail(run, f"Not answered:\n{listed(run, [one])}", late=one.op)
+            _fail(run, f"Not answered:\n{listed(run, [one])}", late=True)
 
 
 def _client(node, plan, start_s, pause_s=0.0, timeout_s=3.0, retries=3):
@@ -226,24 +232,21 @@ def _sent_once(nodes, run, out):
 def _cheap(op, nodes):
     """Check that a call costs 2 (n - 1) messages, none longer than the first ones."""
     for n in (2, 3, 5):
-        plan = ", ".join(f"{op} {chr(97 + k)}" for k in range(20))
-        plan = "append a" + ", read" * 20 if op == "read" else plan
-        run, leaders = _run(nodes, n, [_client(0, plan, 1.0, 0.03)])
+        plan = "append a" + (", read" if op == "read" else ", append a") * 20
+        run, elections = _run(nodes, n, [_client(0, plan, 1.0, 0.03)])
         _answered(run)
-        starts = [one.start for one in run.history]
         sent = [*zip(kit.messages_between(run), nodes.sizes, strict=True)]
-        costs = [
-            [size for e, size in sent if at <= e.start < at + 0.03] for at in starts[2:]
-        ]
+        starts = [one.start for one in run.history][2:]
+        costs = [[b for e, b in sent if at <= e.start < at + 0.03] for at in starts]
         most, count = 2 * (n - 1), max(map(len, costs))
         if count > most:
             found = f"{n} nodes sent {count} messages for one {op}; expected: {most}."
             _fail(run, found, messages=op)
         if max(costs[-1]) > max(costs[0]) + 40:
-            found = f"The third {op} took messages of {costs[0]} bytes, and the last "
-            _fail(run, f"{found}of {costs[-1]}.", again="all")
-        entries, right = len(run.nodes[0].log), starts and len(leaders) + 1
-        if op == "read" and entries > right:
+            found = f"The second {op} took messages of {costs[0]} bytes, the last of "
+            _fail(run, f"{found}{costs[-1]}.", again="all")
+        entries = max(len(node.log) for node in run.nodes)
+        if op == "read" and entries > len(elections.leaders) + 1:
             found = f"1 append and 20 reads made {entries} entries of the log."
             _fail(run, found, entries=entries)
 
@@ -261,7 +264,8 @@ def _restarts(nodes):
 def _retries(nodes):
     """Check that a call which a client repeats is executed once."""
     for n in (3, 5):
-        clients = [_client(k, "append a, append b, read", 1, 0, 0.004, 60) for k in (0, 1)]
+        plan = "append a, append b, read"
+        clients = [_client(k, plan, 1, 0, 0.004, 60) for k in (0, 1)]
         run, _ = _run(nodes, n, clients)
         _answered(run)
 
@@ -328,7 +332,7 @@ _VOTES = {
     "random runs": partial(_fuzzed, 3, [], 300, until_s=1.5, **_PARTS),
     "random runs of 5": partial(_fuzzed, 5, [], 100, until_s=1.5, **_PARTS)}
 _LOG = {
-    "the rules": """
+    "the rules": _VOTES["the rules"] + """
         log=''  fits(0, 0)  True
         log='111445566'  fits(10, 6)  False
         log='1114'  fits(10, 6)  False
@@ -350,13 +354,14 @@ _LOG = {
         term=4, log='124', match={1: 3, 2: 3, 3: 1, 4: 1}  may_commit(3)  True
         term=3, log='113'  then(on_append(1, AppendEntries(3, 1, 1, (), 3, 1)), 'commit')  1
         term=3, log='113'  then(on_append(1, AppendEntries(2, 1, 1, (), 1, 1)), 'commit')  0
+        term=5, log='1133', role='leader', match={1: 1}, next={1: 2}  then(on_reply(1, AppendReply(3, True, 4, 1)), 'match')  {1: 1}
         term=3, log='113', role='candidate'  then(on_append(1, AppendEntries(3, 9, 3, (), 0, 1)), 'role')  'follower'
         """,
     "partitions heal": _heals, "few messages": partial(_cheap, "append"),
     "random runs": partial(_fuzzed, 3, _writers(_WRITES, 3), 200, until_s=3.0, **_PARTS),
     "random runs of 5": partial(_fuzzed, 5, _writers(_WRITES, 3), 60, until_s=3.0, **_PARTS)}
 _CLIENTS = {
-    "the rules": """
+    "the rules": _LOG["the rules"] + """
         term=5, voted_for=3, log='1125'  restored(durable())  (5, 3, '1125')
         commit=4, first=6  read_index()  6
         commit=9, first=6  read_index()  9
@@ -366,9 +371,82 @@ _CLIENTS = {
         """,
     "restarts": _restarts, "retries": _retries, "leaders cut off": _deposed,
     "few messages": partial(_cheap, "read"),
-    "random elections": partial(_fuzzed, 3, [], 600, **_POWER),
+    "random elections": partial(_fuzzed, 3, [], 400, **_POWER),
     "random runs": partial(_fuzzed, 3, _writers(_CALLS, 9), 300, **_CRASH),
-    "random runs of 5": partial(_fuzzed, 5, _writers(_CALLS, 9), 100, **_CRASH)}
+    "random runs of 5": partial(_fuzzed, 5, _writers(_CALLS, 9), 50, **_CRASH)}
 
+_BY_HAND = (
+    "In a cell of its own, make a node of five, give it the attributes of the verdict, "
+    "and call the rule. Which condition in the rule's row of the table is decided by "
+    "this state, and which line of yours stands for it?")
+_RULES = {
+    "may_vote": "One vote in a term, for a log that has at least all of this one's. "
+    "Which of two logs is newer: the longer one, or the one with the later last term?",
+    "on_request": "A vote is remembered, or the next candidate of this term gets it too.",
+    "on_vote": "Count each voter once, while a candidate, and only votes of this term: "
+    "a response to the last election may come now.",
+    "see_term": "A higher term ends what this node was in the old one: its role, its "
+    "vote, and who leads.",
+    "stand": "A candidate begins the next term, and its own vote in it is its own.",
+    "fits": "The log matching property is an induction: new entries fit if the entry "
+    "just before them is here. What stands before the first entry of all?",
+    "merged": "Only a conflict removes entries. A message that is late has a part of "
+    "what is here, and the rest of it may be committed.",
+    "may_commit": "Figure 8: a majority holds an entry of an old term, and a later "
+    "leader still replaces it. Which entries can no later leader lack?",
+    "on_append": "Of this log, a message vouches for what it has itself, and what is "
+    "before that, and only if its sender leads this term.",
+    "on_reply": "Messages are late and come twice. Of which term is this response?",
+    "restored": "What must a node know after a restart, so that it does not vote twice "
+    "in a term, and lacks nothing that a leader has counted it for?",
+    "read_index": "A new leader has all committed entries, and does not know yet which "
+    "they are: it knows with the first entry of its own term.",
+    "may_read": "While a read waits, a majority must say that this node leads still: in "
+    "response to what was sent after the read came. And its index must be applied.",
+}
 HINTS = [
+    *(Hint(lambda f, name=name: f["rule"] == name, [words, _BY_HAND])
+      for name, words in _RULES.items()),
+    Hint(lambda f: "election safety" in f["why"], [
+        "Two nodes have led the same term, so one node has voted for both, or a vote "
+        "was counted that was none for this term.",
+        "Find the two elections in the player. Which node's vote is in both? What did "
+        "it know of its first vote when it gave the second: was it on disk?"]),
+    Hint(lambda f: "log matching" in f["why"] or "state machine" in f["why"], [
+        "Two logs differ where they must not. One node took entries that do not fit "
+        "behind its own, or removed some that it had promised to hold.",
+        "Find the last message to the node named, in the player. What was at its index "
+        "`previous`? Up to which index does the message vouch for this log?"]),
+    Hint(lambda f: "leader completeness" in f["why"], [
+        "An entry was committed that a later leader lacks: counted where it was not "
+        "held, or held by voters who elected a log without it.",
+        "Who held the entry when the leader counted it? Compare with what their "
+        "responses said: `last` is of what was sent, and not of what is here now."]),
+    Hint(lambda f: f["why"] and "read of" in f["why"], [
+        "A client has seen what one copy could not show: an old value, or a call that "
+        "was executed twice.",
+        "If a letter is there twice, follow the request that a client repeated to "
+        "apply. If one is missing, ask who led when the read was answered."]),
+    Hint(lambda f: f["leaderless"] or f["apart"], [
+        "Nodes that are a majority elect a leader in a few time-outs, also after "
+        "others have failed to.",
+        "Write down term, role and vote of each node before and after one election "
+        "that fails. Which of the three keeps the next one from succeeding?"]),
+    Hint(lambda f: f["messages"], [
+        "A request to each other node, and a response from each, are all it takes: "
+        "2 (n - 1).",
+        "Count by kind in the player. Is something sent again that was not lost, or "
+        "sent to all in response to one?"]),
+    Hint(lambda f: f["again"], [
+        "A follower is sent again what it holds, or what it lacks is found too slowly.",
+        "Which index does your response to entries that do not fit name? A follower "
+        "with 5 entries, asked for the one before 30, knows where to go on."]),
+    Hint(lambda f: f["entries"], [
+        "A read changes nothing, so it needs no entry: it needs to know that no other "
+        "node leads.", "Which of your methods appends to the log?"]),
+    Hint(lambda f: f["late"] or f["behind"], [
+        "Nothing is wrong, and nothing goes on: a majority is there, and an entry is "
+        "not committed, applied or answered.",
+        "Follow one entry in the player: sent, response, `match` of the leader, commit "
+        "index of the leader, commit index of the followers. Where does it stop?"]),
     *kit.NODE_HINTS]
