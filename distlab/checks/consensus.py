@@ -54,9 +54,15 @@ def _judge(case, make):
 # the rules, one by one
 
 
+def _rows(text):
+    """Return (state, rule, right) of each line."""
+    lines = filter(None, map(str.strip, text.splitlines()))
+    return [re.split(r"\s{2,}", line) for line in lines]
+
+
 def _follow(text, make):
     """Compare what each rule says in its rows with what it should say."""
-    rows = [re.split(r"\s{2,}", row.strip()) for row in text.splitlines() if row.strip()]
+    rows = _rows(text)
     said = kit.call(_answers, make, [row[:2] for row in rows], without=WITHOUT)
     for (state, rule, right), yours in zip(rows, said, strict=True):
         if yours != right:
@@ -142,7 +148,7 @@ def _run(nodes, n, clients, **how):
     watch = [*_monitors(), elections]
     run = nodes.simulate(n, clients, monitors=watch, seed=seed, **how)
     why = nodes.why or violation(clients_linearizable, run)
-    if why:
+    if why := why.rpartition("AssertionError: ")[2]:
         _fail(run, f"{n} nodes: {why}\n{listed(run, run.history)}", why=why)
     return run, elections
 
@@ -289,8 +295,9 @@ def _fuzzed(n, clients, runs, nodes, **how):
     rough = {"loss": 0.3, "duplicates": 0.3, "delivery": Delivery((0.001, 0.2))} | how
     found = nodes.fuzz(n, clients, clients_linearizable, _monitors, runs=runs, **rough)
     if found:
-        head = f"Found at random, and shrunk: {found.why}\n{found.schedule!r}"
-        _fail(found.outcome, head, why=found.why)
+        why = found.why.rpartition("AssertionError: ")[2]
+        head = f"Found at random, and shrunk: {why}\n{found.schedule!r}"
+        _fail(found.outcome, head, why=why)
 
 
 # fmt: off
