@@ -1,9 +1,20 @@
 """Nodes for the tests of clusters."""
 
+import time
 from collections import Counter
 from typing import NamedTuple
 
-from distlab.network import Node, Refuse, Reply, Save, Send, SetTimer
+from distlab.network import (
+    Append,
+    Client,
+    Node,
+    Refuse,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+    Sync,
+)
 from distlab.trace import Call
 
 
@@ -121,6 +132,46 @@ class Counting(Node):
             return [Reply(request, (self.saved, self.unsaved))]
         self.saved += 1
         return [Save("count", self.saved), Reply(request, self.saved)]
+
+
+class DurableLog(Node):
+    """Appends to a log on its disk, and answers once the disk has written it."""
+
+    def on_start(self, saved):
+        self.log, self.tokens, self.waiting = saved.get("log", []), [], {}
+
+    def on_client(self, request, call):
+        if call.op == "read":
+            return [Reply(request, self.log)]
+        self.log.append(call.value)
+        writes = [Append("log", call.value)]
+        if call.op == "append without sync":
+            return [*writes, Reply(request)]
+        token = len(self.log)
+        self.waiting[token] = request
+        return [*writes, Sync(token)]
+
+    def on_synced(self, token):
+        self.tokens.append(token)
+        return [Reply(self.waiting.pop(token), token)]
+
+
+def patient(node, calls, **more):
+    """Return a client that waits for its answers also on a slow machine."""
+    return Client(node, calls, timeout_s=30, **more)
+
+
+def described(cluster, node, op="read"):
+    """Return what a node that is alive answers, also on a slow machine."""
+    return cluster.call(node, op, timeout_s=30).result
+
+
+def until(condition, within_s=30):
+    """Wait for something that other processes bring about."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
 
 
 def writes(count, key="x"):

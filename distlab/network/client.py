@@ -11,12 +11,11 @@ from distlab.network.node import CALLS_PER_CLIENT
 from distlab.trace import Call, Operation
 
 __all__ = [
-    "Attempts",
     "CallSequence",
     "Client",
+    "ClientProgress",
     "ClientSession",
     "check_clients",
-    "check_repeatable",
     "check_seconds",
 ]
 
@@ -92,7 +91,7 @@ class CallSequence:
             ) from None
 
 
-class Attempts(NamedTuple):
+class ClientProgress(NamedTuple):
     """How far a client is: whom it asks, and how often it has, as a value.
 
     ended: the number of calls that have ended. node: the one that it asks. tries: how
@@ -111,7 +110,7 @@ class Attempts(NamedTuple):
         """Return the request of the present call, of the client with this number."""
         return client * CALLS_PER_CLIENT + self.ended + 1
 
-    def asked(self) -> "Attempts":
+    def asked(self) -> "ClientProgress":
         """Count one more attempt."""
         return self._replace(tries=self.tries + 1, waits=True)
 
@@ -121,7 +120,7 @@ class Attempts(NamedTuple):
 
     def after(
         self, outcome: str, to: int | None, retries: int, nodes: int
-    ) -> tuple["Attempts", str]:
+    ) -> tuple["ClientProgress", str]:
         """Return (what follows a response or a time-out, the outcome of the call).
 
         outcome: "ok", "failed" (refused; `to`: the node to ask instead) or "unknown"
@@ -132,10 +131,10 @@ class Attempts(NamedTuple):
         again = outcome == "unknown" or (outcome == "failed" and to is not None)
         if again and self.tries <= retries:
             node = (self.node + 1) % nodes if to is None else to
-            return Attempts(self.ended, node, self.tries, doubtful=doubtful), ""
+            return ClientProgress(self.ended, node, self.tries, doubtful=doubtful), ""
         if outcome == "failed" and doubtful:
             outcome = "unknown"
-        return Attempts(self.ended + 1, self.node), outcome
+        return ClientProgress(self.ended + 1, self.node), outcome
 
 
 class ClientSession:
@@ -147,7 +146,7 @@ class ClientSession:
 
     def __init__(self, name: int | str, client: Client, number: int, nodes: int):
         self.name, self.client, self.number, self._nodes = name, client, number, nodes
-        self.attempts = Attempts(0, client.node)
+        self.attempts = ClientProgress(0, client.node)
         self.call = self.start_s = self._result = None
         self._asking = CallSequence(name, client.calls)
 
@@ -158,7 +157,7 @@ class ClientSession:
 
     @property
     def attempt(self) -> tuple:
-        """The open attempt, for the time-out that ends no other one."""
+        """The present attempt, so that what was planned for it meets no other one."""
         return self.attempts.ended, self.attempts.tries
 
     def ask(self, now_s: float) -> Call | None:
@@ -196,9 +195,12 @@ class ClientSession:
         return Operation(self.name, *self.call, self.start_s, end_s, outcome, result)
 
 
-def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client]:
+def check_clients(
+    clients: Client | Iterable[Client], nodes: int, repeatable: bool = False
+) -> list[Client]:
     """Return the clients, one or several, as a list.
 
+    repeatable: whether their calls must be such that can be made more than once.
     Raises: InvalidArgument naming the first invalid one.
     """
     if isinstance(clients, Client) or not isinstance(clients, Iterable):
@@ -235,21 +237,13 @@ def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client
                 f"{who}'s calls are a list of Calls, or a generator of them, and not "
                 f"{client.calls!r}."
             )
-    return clients
-
-
-def check_repeatable(clients: list[Client]) -> None:
-    """Check that every client's calls can be iterated more than once.
-
-    Raises: InvalidArgument naming the first.
-    """
-    for number, client in enumerate(clients):
-        if isinstance(client.calls, Iterator):
+        if repeatable and isinstance(client.calls, Iterator):
             raise InvalidArgument(
-                f"client {number} is run more than once, and its calls can be gone "
-                "through only once. Give a list, or the function that makes the "
-                f"generator without calling it: Client({client.node}, ask)"
+                f"{who} is run more than once, and its calls can be gone through only "
+                "once. Give a list, or the function that makes the generator without "
+                f"calling it: Client({client.node}, ask)"
             )
+    return clients
 
 
 def check_seconds(what: str, value: Any) -> None:

@@ -108,7 +108,7 @@ class SimulatedNetwork:
             self._cuts.append((*when, partial(_apart, _side_of(fault, nodes))))
 
     def resumes(self, node: int, when: float) -> float:
-        """Return when a node that may pause at this time is to go on."""
+        """Return the end of a pause of a node, or `when` if it does not pause."""
         for at_s, until_s in self._pauses.get(node, ()):
             if at_s <= when < until_s:
                 when = until_s

@@ -38,7 +38,7 @@ class MemoryDisk:
             undo = (name, "value", (values[name],) if name in values else _ABSENT)
             values[name] = what
         elif kind is Append:
-            undo = (name, "item", _ABSENT)
+            undo = (name, "item" if name in values else "value", _ABSENT)
             values.setdefault(name, []).append(what)
         else:
             kept = values.get(name, [])
@@ -68,7 +68,7 @@ class MemoryDisk:
         if kind == "item":
             self.values[name].pop()
         elif kind == "tail":
-            self.values.setdefault(name, []).extend(before)
+            self.values.get(name, []).extend(before)
         elif before:
             (self.values[name],) = before
         else:

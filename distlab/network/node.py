@@ -164,13 +164,14 @@ class Runtime:
 
     def carry_out(self, node: int, effects: Iterable[Effect]) -> None:
         """Carry out the effects of one node, in order."""
-        handlers = self._handlers
         for effect in effects:
             kind = type(effect)
-            if kind is Save or kind is Append or kind is Truncate:
-                handlers[kind](self, node, effect)
+            if kind is Send:
+                self.send(node, effect[0], effect[1])
+            elif kind is Save or kind is Append or kind is Truncate:
+                self.write(node, effect)
             else:
-                handlers[kind](self, node, *effect)
+                self._handlers[kind](self, node, *effect)
 
 
 class Peers(Sequence):

@@ -30,6 +30,7 @@ from distlab.trace import Call
 __all__ = [
     "MOST_TO_ITSELF",
     "closed",
+    "corrupt_disk",
     "difference",
     "ended_alone",
     "failure_from",
@@ -163,6 +164,18 @@ def talks_to_itself(me: int, kind: str) -> NodeFailed:
     what = "sends messages to itself, each of which sends another"
     cause = "its messages to itself have no end"
     return _failure(me, "on_message", f"node {me} ({kind}) {what}", cause=cause)
+
+
+def corrupt_disk(node: int, path: str, number: int, at: int) -> NodeFailed:
+    """Return the failure of a node with a changed record in the middle of its disk."""
+    cause = f"record {number} of its disk is corrupt"
+    hint = (
+        f"It begins at byte {at:,} of {path}, and does not match its checksum:",
+        "it was changed after it had been written, so nothing after it can be trusted.",
+        "Make a new cluster. What a node does without its disk is to be seen after",
+        f"cluster.kill({node}, loses='disk') and cluster.restart({node}).",
+    )
+    return _failure(node, "", f"node {node}: {cause}", cause=cause, hint=hint)
 
 
 def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:

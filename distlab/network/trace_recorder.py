@@ -49,13 +49,14 @@ class TraceRecorder:
 
     def lasting(self, node: int, words: str, kind: str = "mark") -> None:
         """Record what lasts until `over`, or else to the end of the run."""
-        self._lasting[node, words] = len(self.events)
-        self.mark(node, words, kind)
+        if self.traced:
+            self._lasting[node, words] = len(self.events)
+            self.mark(node, words, kind)
 
     def over(self, node: int, words: str) -> None:
         """End a fault that lasts."""
-        at = self._lasting.pop((node, words))
         if self.traced:
+            at = self._lasting.pop((node, words))
             self.events[at] = self.events[at]._replace(end=self.now)
 
     def asked(self, number: int, node: int, call: Call, heard: bool) -> None:

@@ -30,7 +30,6 @@ from distlab.network.client import (
     Client,
     ClientSession,
     check_clients,
-    check_repeatable,
     check_seconds,
 )
 from distlab.network.copies import ATOMS, freeze, plain_copy
@@ -84,13 +83,11 @@ def simulate(
     Cost: about 10 microseconds a message.
     """
     check_nodes(nodes)
-    clients = check_clients(clients, nodes)
+    clients = check_clients(clients, nodes, repeatable=twice)
     faults = check_node_faults(faults, nodes)
     check_delivery(delivery)
     check_seconds("until_s", until_s)
     check_seconds("sync_s", sync_s)
-    if twice:
-        check_repeatable(clients)
     new = partial(SimulatedRun, make, nodes, clients, faults, delivery, seed, sync_s)
     run = new()
     if twice:
@@ -188,15 +185,16 @@ class SimulatedRun(Runtime, TraceRecorder):
                 for node in range(self.nodes):
                     self._start(node)
                 for number, session in enumerate(self.sessions):
-                    self._later(session.client.start_s, self._ask, number)
+                    start_s = session.client.start_s
+                    self._later(start_s, self._ask, number, session.attempt)
                 self._go(until_s)
             except NodeFailed as error:
                 self.failed(error)
                 raise
 
     def _go(self, until_s):
-        agenda = self._agenda
-        while agenda and self._going_on():
+        agenda, going_on = self._agenda, self._going_on
+        while agenda and going_on():
             when, _, what, args = heappop(agenda)
             if when > until_s:
                 self.now = until_s
@@ -244,7 +242,7 @@ class SimulatedRun(Runtime, TraceRecorder):
             self.carry_out(node, effects)
 
     def reading(self, node: int) -> float:
-        """Return what a node's clock reads."""
+        """Return the reading of a node's clock."""
         rate, offset_s = self._clocks.get(node, (1.0, 0.0))
         return rate * self.now + offset_s
 
@@ -344,9 +342,11 @@ class SimulatedRun(Runtime, TraceRecorder):
 
     # clients
 
-    def _ask(self, number):
-        """Make a client's next call, or ask once more."""
+    def _ask(self, number, attempt):
+        """Make a client's next call, or ask once more, unless a late response came."""
         session = self.sessions[number]
+        if session.attempt != attempt:
+            return
         self._for_client = True
         call = session.ask(self.now)
         if call is None:
@@ -367,7 +367,8 @@ class SimulatedRun(Runtime, TraceRecorder):
             self._react(host, host.client, request, call)
 
     def _wait_no_longer(self, number, attempt):
-        if self.sessions[number].attempt == attempt:
+        session = self.sessions[number]
+        if session.attempt == attempt and session.attempts.waits:
             self._end(number, "unknown")
 
     def reply(self, node: int, request: int, result: Any) -> None:
@@ -395,7 +396,7 @@ class SimulatedRun(Runtime, TraceRecorder):
         if operation is not None:
             self.operations.append(operation)
             pause_s = max(session.client.pause_s, _TICK_S)
-        self._later(self.now + pause_s, self._ask, number)
+        self._later(self.now + pause_s, self._ask, number, session.attempt)
 
     # faults
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from distlab.errors import ProcessServerFailed
 from distlab.patience import patience
 from distlab.processes.child import STACKS_SIGNAL
+from distlab.processes.folders import new_folder
 from distlab.processes.memory import anonymous_file
 from distlab.processes.output import LineReader, Stack, read_stacks
 from distlab.processes.server_handle import ServerHandle
@@ -58,7 +59,7 @@ class Processes:
     shared: descriptors that every process gets a copy of.
     private_folder: True for a new folder, in memory where the system has such folders,
     or the path of an existing one. Either is removed when the processes have ended.
-    `folder` is its path.
+    `folder` is its path. disk_folder: True for one more, not in memory; then its path.
     environment: variables added to this process's.
     most_bytes: of a frame; a process that sends a longer one is killed.
     usage: the last answer to `request_usage`, see `child_processes.usage`.
@@ -77,6 +78,7 @@ class Processes:
         shared: Sequence[int] = (),
         start_method: str = "fork",
         private_folder: bool | str = False,
+        disk_folder: bool = False,
         environment: Mapping[str, str] | None = None,
         most_bytes: int | None = None,
     ):
@@ -85,6 +87,7 @@ class Processes:
         self.pids = [None] * count
         self.alive = set()
         self.folder = private_folder if isinstance(private_folder, str) else None
+        self.disk_folder = None
         self._channels, self._readers, self._outputs, self._stacks = {}, {}, {}, {}
         self.exceeded, self.usage = "", None
         self._selector = selectors.DefaultSelector()
@@ -96,6 +99,8 @@ class Processes:
         try:
             if private_folder and self.folder is None:
                 self.folder = self._server.new_folder()
+            if disk_folder:
+                self.disk_folder = new_folder(in_memory=False)
             self._start_arguments = self._surroundings(environment or {}), shared
             self._start_all(*self._start_arguments)
         except OSError as error:
@@ -106,9 +111,12 @@ class Processes:
             raise
 
     def _surroundings(self, environment):
-        found = self._server.surroundings() | self._how | {"folder": self.folder}
+        found = self._server.surroundings() | self._how | {"folders": self._folders()}
         found["environment"] |= environment
         return found
+
+    def _folders(self):
+        return [f for f in (self.folder, self.disk_folder) if f is not None]
 
     def _start_all(self, surroundings, shared):
         for index in range(len(self.pids)):
@@ -294,8 +302,8 @@ class Processes:
         self._session.close()
         for index in list(self._channels):
             self._close_channels(index)
-        if self.folder is not None:  # the server has removed it, unless it is gone
-            shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in self._folders():  # the server has removed it, unless it is gone
+            shutil.rmtree(folder, ignore_errors=True)
         self.alive.clear()
 
 

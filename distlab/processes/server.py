@@ -34,12 +34,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class OwnerSession:
-    """One owner's processes: pid -> the owner's index for it, and their folder."""
+    """One owner's processes: pid -> the owner's index for it, and their folders."""
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
         self.processes = {}
-        self.folder = None
+        self.folders = []
         self.closing = False
 
     def tell(self, **event) -> None:
@@ -50,9 +50,9 @@ class OwnerSession:
             self.closing = True
 
     def end(self) -> None:
-        """Remove the folder, then close the session, which reports that all is gone."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folders; then close the session, which reports that it is done."""
+        for folder in self.folders:
+            shutil.rmtree(folder, ignore_errors=True)
         self.sock.close()
 
 
@@ -190,7 +190,7 @@ class Server:
         if "usage" in request:
             session.tell(usage=usage(session.processes))
             return
-        session.folder = request["folder"]
+        session.folders = request["folders"]
         if request["start_method"] == "fork":
             for name in request["also"]:
                 importlib.import_module(name)

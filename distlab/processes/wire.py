@@ -18,6 +18,7 @@ __all__ = [
 
 LENGTH = struct.Struct("<Q")
 _MAX_DESCRIPTORS = 16
+_PIECE = 2**16
 
 
 class Disconnected(Exception):
@@ -101,14 +102,16 @@ def _exactly(sock, count):
 
 
 class FrameReader:
-    """A reader of frames of at most `most_bytes` from a socket, which never waits."""
+    """A reader of frames of at most `most_bytes` from a socket, which never waits.
+
+    It reads as much as there is at once: a system call costs more than a short frame.
+    """
 
     def __init__(self, sock: socket.socket, most_bytes: int = 2**40):
         self._sock = sock
         self._most_bytes = most_bytes
-        self._head = bytearray()
-        self._body = None
-        self._filled = 0
+        self._arrived = bytearray()  # of frames that are not complete
+        self._body, self._filled = None, 0  # of one frame that is long
 
     def read(self) -> list[bytearray]:
         """Return the frames that are complete by now.
@@ -116,18 +119,11 @@ class FrameReader:
         Raises: Disconnected if the other end is gone and nothing is left to read;
         TooLong.
         """
-        frames = []
-        while True:
+        frames, got, most = [], 1, 1
+        while got == most:  # else there was no more
+            most = _PIECE if self._body is None else len(self._body) - self._filled
             try:
-                if self._body is None:
-                    missing = LENGTH.size - len(self._head)
-                    piece = self._sock.recv(missing, socket.MSG_DONTWAIT)
-                    got = len(piece)
-                    self._head += piece
-                else:
-                    rest = memoryview(self._body)[self._filled :]
-                    got = self._sock.recv_into(rest, 0, socket.MSG_DONTWAIT)
-                    self._filled += got
+                got = self._receive(most)
             except BlockingIOError:
                 return frames
             except OSError:
@@ -136,13 +132,39 @@ class FrameReader:
                 if frames:
                     return frames
                 raise Disconnected("end of stream")
-            if self._body is None and len(self._head) == LENGTH.size:
-                (length,) = LENGTH.unpack(self._head)
-                if length > self._most_bytes:
-                    raise TooLong(f"{length} bytes")
-                self._body = bytearray(length)
-                self._filled = 0
-                self._head.clear()
-            if self._body is not None and self._filled == len(self._body):
+            self._split(frames)
+        return frames
+
+    def _receive(self, most):
+        """Receive bytes; return their number, 0 at the end."""
+        if self._body is None:
+            piece = self._sock.recv(most, socket.MSG_DONTWAIT)
+            self._arrived += piece
+            return len(piece)
+        rest = memoryview(self._body)[self._filled :]
+        got = self._sock.recv_into(rest, 0, socket.MSG_DONTWAIT)
+        self._filled += got
+        return got
+
+    def _split(self, frames):
+        """Add the frames that are complete; make room for the rest of a long one."""
+        if self._body is not None:
+            if self._filled == len(self._body):
                 frames.append(self._body)
                 self._body = None
+            return
+        arrived, at = self._arrived, 0
+        while at + LENGTH.size <= len(arrived):
+            (length,) = LENGTH.unpack_from(arrived, at)
+            if length > self._most_bytes:
+                raise TooLong(f"{length} bytes")
+            body = arrived[at + LENGTH.size : at + LENGTH.size + length]
+            if len(body) == length:
+                frames.append(body)
+            elif length > _PIECE:
+                self._body, self._filled = bytearray(length), len(body)
+                self._body[: len(body)] = body
+            else:
+                break
+            at += LENGTH.size + len(body)
+        del arrived[:at]

@@ -11,6 +11,9 @@ from clusters import (
     Echo,
     Gossip,
     Majority,
+    described,
+    patient,
+    until,
     writes,
 )
 
@@ -24,19 +27,6 @@ def asked(outcome):
     for one in outcome.history:
         described.setdefault(one.client, []).append((one.call, one.outcome, one.result))
     return described
-
-
-def patient(node, calls, **more):
-    """Return a client that waits for its answers also on a slow machine."""
-    return Client(node, calls, timeout_s=30, **more)
-
-
-def until(condition, within_s=30):
-    """Wait for something that other processes bring about."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 def test_a_majority_register_answers_as_in_the_simulator():
@@ -118,11 +108,6 @@ def test_what_a_node_prints_and_notes_is_told_with_its_number(capsys):
     assert capsys.readouterr().out == "[node 1] I heard hello\n"
     marks = [e for e in outcome.trace.events if e.kind == "mark"]
     assert [(e.rank, e.label) for e in marks] == [(1, "all is well")]
-
-
-def described(cluster, node, op="read"):
-    """Return what a node that is alive answers, also on a slow machine."""
-    return cluster.call(node, op, timeout_s=30).result
 
 
 def crossing(events, sides):

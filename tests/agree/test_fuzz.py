@@ -1,21 +1,25 @@
 """Random runs: they find planted bugs, and what they find is a schedule that plays."""
 
 import pytest
-from protocols import Counts, Majority, ReadsOne, all_count_alike, nothing_stale
+from protocols import Counts, Gossip, Majority, ReadsOne, all_count_alike, nothing_stale
 from raft import BUGS, CommitsOldTerms, NothingLost, OneLeader, Raft
 
 from distlab import Call, InvalidArgument, NodeFailed, NotDeterministic
 from distlab.network import (
     Append,
     Client,
+    Delivery,
     Node,
     Reply,
     Send,
     SetTimer,
     Sync,
+    Truncate,
     fuzz,
     replay,
 )
+from distlab.network.schedules import fuzzing
+from distlab.network.schedules.properties import Property
 
 WRITERS = [
     Client(n, [Call("write", "x", 10 * n + k) for k in range(5)], retries=3)
@@ -32,8 +36,8 @@ def fuzzed(make, **how):
 
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug is not CommitsOldTerms])
 def test_a_bug_of_a_raft_is_found_shrunk_and_played(bug):
-    found = fuzzed(bug, seed=1, runs=400)
-    assert found and len(found.schedule) < 100
+    found = fuzzed(bug, seed=4, runs=200)
+    assert found and len(found.schedule) < 80
     monitors = [OneLeader, NothingLost]
     again = replay(bug, 3, WRITERS, found.schedule, monitors=monitors, seed=found.seed)
     assert again.why == found.why and not again.stopped
@@ -41,6 +45,13 @@ def test_a_bug_of_a_raft_is_found_shrunk_and_played(bug):
     assert events == found.replay().trace.events and "<svg" in str(
         found._repr_mimebundle_()["text/html"]
     )
+
+
+@pytest.mark.nightly
+def test_a_commit_of_an_old_term_is_found_where_many_messages_are_lost():
+    how = {"crashes": 12, "splits": 0, "cuts": 0, "loss": 0.6, "until_s": 2.0}
+    how |= {"duplicates": 0.0}
+    assert fuzzed(CommitsOldTerms, seed=1, runs=800, **how)
 
 
 def test_a_right_raft_stands_all_faults_and_it_is_said_how_many():
@@ -63,6 +74,56 @@ def test_the_same_seed_finds_the_same_and_no_step_can_be_left_out():
         left = replay(ReadsOne, 3, READERS, rest, nothing_stale, seed=one.seed)
         assert left.stopped or not left.violated
     assert not fuzz(Majority, 3, READERS, nothing_stale, crashes=1, runs=100)
+
+
+class Mixed(Raft):
+    """A Raft that also appends, cuts and syncs, reads its clock and talks to itself."""
+
+    def on_start(self, saved):
+        self.seen, self.readings = list(saved.get("seen", [])), []
+        return [*super().on_start(saved), Send(self.me, "hello")]
+
+    def on_client(self, request, call):
+        self.seen.append(call.value)
+        cut = [Truncate("seen", 3)] if len(self.seen) > 4 else []
+        kept = [Append("seen", call.value), Sync(len(self.seen)), *cut]
+        return [*super().on_client(request, call), *kept, Send(self.me, "hello")]
+
+    def on_message(self, sender, message):
+        if message != "hello":
+            return super().on_message(sender, message)
+        self.readings.append(self.clock_s)
+
+    def on_synced(self, token):
+        self.seen.append(token)
+
+
+def test_a_recorded_run_and_its_schedule_lead_to_the_same_nodes_disks_and_history():
+    most = dict.fromkeys(fuzzing._FAULTS, 2)
+    what = Mixed, 3, WRITERS
+    wanted = Property(None, lambda nodes: True)
+    shares = Delivery(), 0.3, 0.3
+    plan = fuzzing._RunPlan(3, WRITERS, most, shares, (0.02, 0.04), 0.3, 7)
+    runs = fuzzing._Fuzzing(what, wanted, plan, settled=False)
+    for number in range(30):
+        run = runs._new(fuzzing._RecordedRun, number)
+        run.find(0.3)
+        steps = [step for step in run.steps if step.kind != "drop"]
+        played = replay(*what, steps, seed=run.seed)
+        assert not played.stopped
+        for host, other in zip(run.hosts, played.outcome.nodes, strict=True):
+            assert (host and memory(host.node)) == (other and memory(other))
+        assert played.outcome.saved == [disk.values for disk in run.disks]
+        assert told(played.outcome.history) == told(run.history())
+
+
+def memory(node):
+    return {k: v for k, v in vars(node).items() if k not in ("random", "clock_s")}
+
+
+def told(history):
+    ops = sorted(history, key=lambda op: (op.client, op.start))
+    return [(op.client, op.value, op.outcome, op.result) for op in ops]
 
 
 class Durable(Node):
@@ -135,6 +196,8 @@ def test_settled_outcomes_have_nothing_under_way_and_all_nodes_alive():
     adds = [Client(n, [Call("add", None, n + 1)]) for n in range(3)]
     how = {"settled": True, "runs": 100}
     assert not fuzz(Counts, 3, adds, all_count_alike, splits=0, **how)
+    never = fuzz(Gossip, 3, [], lambda outcome: False, **how | {"runs": 2})
+    assert not never and "; only 0 were settled" in repr(never)
     found = fuzz(Counts, 3, adds, all_count_alike, duplicates=0.5, **how)
     assert "duplicate" in [step.kind for step in found.schedule]
 
@@ -174,6 +237,8 @@ def test_a_check_that_judges_seconds_is_told_that_a_schedule_has_none():
         ({"check": None}, "give one of these"),
         ({"crashes": -1}, "crashes is a number from 0 on, and got -1"),
         ({"runs": 0.5}, "runs is a number from 0 on"),
+        ({"crash": 1}, "crash is no fault here. These may happen: crashes, power"),
+        ({"delivery": 3}, "delivery is 3"),
         ({"loss": 2}, "loss is a share"),
         ({"timeout_s": (0.4, 0.2)}, "timeout_s: the shortest time is above"),
         ({"timeout_s": 0.1}, "timeout_s is the shortest and the longest"),

@@ -26,10 +26,11 @@ from protocols import (
     nothing_stale,
     one_holder,
 )
+from raft import NothingLost, OneLeader, Raft
 
 from distlab import Call
 from distlab.agree import Quorum, Register, check_linearizable
-from distlab.network import Client, Delivery, search
+from distlab.network import Client, Delivery, fuzz, search
 from distlab.network.node_host import NodeHost
 from distlab.network.virtual_clock import SimulatedRun
 
@@ -109,6 +110,19 @@ def searches():
         print(f"{name:30}{spent_s:7.2f}{steps:>7}  {found.explored}")
 
 
+def fuzzed():
+    """Print how many random runs of a Raft there are in a second, and of what size."""
+    calls = [Call("write", "x", n) for n in range(5)]
+    clients = [Client(n, calls, retries=3) for n in range(3)]
+    faults = {"crashes": 6, "splits": 2, "cuts": 2, "loss": 0.3, "duplicates": 0.1}
+    watch = [OneLeader, NothingLost]
+    began = time.process_time()
+    done = fuzz(Raft, 3, clients, monitors=watch, runs=300, within_s=60, **faults)
+    spent_s = time.process_time() - began
+    print(f"\nfuzz: {done.explored.runs / spent_s:,.0f} runs a second: {done.explored}")
+
+
 if __name__ == "__main__":
     messages()
     searches()
+    fuzzed()

@@ -5,6 +5,25 @@ election         leaders       key_value    the store    monitors    four proper
 """
 
 from distlab.agree.raft.key_value import RaftStore
+from distlab.agree.raft.monitors import (
+    ElectionSafety,
+    LeaderCompleteness,
+    LogMatching,
+    RaftView,
+    StateMachineSafety,
+    clients_linearizable,
+    raft_monitors,
+)
 from distlab.agree.raft.raft import Raft
 
-__all__ = ["Raft", "RaftStore"]
+__all__ = [
+    "ElectionSafety",
+    "LeaderCompleteness",
+    "LogMatching",
+    "Raft",
+    "RaftStore",
+    "RaftView",
+    "StateMachineSafety",
+    "clients_linearizable",
+    "raft_monitors",
+]

@@ -67,7 +67,7 @@ class LeaderElection(Node):
     heard: whether a leader was heard of within the shortest time-out.
     votes: granted to it in this term. Invariant: its own is there once it is durable.
     members, members_at: by the last change in its log, and the index of that.
-    unrouted: request -> call, of clients that wait until a leader is known.
+    unrouted: request -> call, of clients that wait until a leader is heard of.
     dirty: whether there are writes that no sync has covered. syncing: the sync under
         way, as (term, last index, messages to send then). unsent: the messages that
         wait for the next one.
@@ -131,8 +131,8 @@ class LeaderElection(Node):
             yield from self.campaign()
 
     def on_client(self, request: int, call: Call) -> Iterator[Effect]:
-        """Send a client to the leader, once it is known."""
-        if self.leader not in (None, self.me):
+        """Send a client to the leader, once one is heard of."""
+        if self.heard and self.leader not in (None, self.me):
             yield self.redirect(request)
         else:
             self.unrouted[request] = call

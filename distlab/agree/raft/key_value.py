@@ -35,7 +35,9 @@ class RaftStore(Raft):
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
         """Serve a call as the leader."""
         op, members = call.op, {*self.members}
-        if op in ("write", "cas", "append", "delete"):
+        if not _is_hashable((call.key, call.value)):
+            yield Refuse(request, f"a key or value that can change: {call!r}")
+        elif op in ("write", "cas", "append", "delete"):
             yield from self.propose(request, call)
         elif op == "read":
             yield from self.read(request, call)
@@ -58,7 +60,11 @@ class RaftStore(Raft):
             return None
         client, number = session_of(entry.request)
         if not self.is_repeated(client, number):
-            self.sessions[client] = number, self.execute(entry.command)
+            try:
+                result = self.execute(entry.command)
+            except (TypeError, ValueError) as error:  # the same at all members
+                result = f"not done: {error}"
+            self.sessions[client] = number, result
         return self.sessions[client][1]
 
     def execute(self, call: Call) -> Any:
@@ -90,3 +96,11 @@ class RaftStore(Raft):
         """Continue with data and sessions of a snapshot."""
         data, sessions = state
         self.data, self.sessions = dict(data), dict(sessions)
+
+
+def _is_hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -13,6 +13,7 @@ Source: Ongaro and Ousterhout (2014), figure 3.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from distlab.agree.checkers.history_verdict import HistoryVerdict
@@ -59,11 +60,11 @@ def raft_view(node: Node) -> RaftView:
     return RaftView(node.term, leads, log.entries, log.base, node.commit, node.applied)
 
 
+@dataclass
 class RaftMonitor(Monitor):
     """A monitor of nodes that have a `RaftView`."""
 
-    def __init__(self, view: Callable[[Node], RaftView] = raft_view):
-        self.view = view
+    view: Callable[[Node], RaftView] = raft_view
 
     def observe(self, nodes: Sequence[Node | None], node: int) -> None:
         """Look at the node that has acted, unless it is dead.
@@ -78,12 +79,11 @@ class RaftMonitor(Monitor):
         raise NotImplementedError
 
 
+@dataclass
 class ElectionSafety(RaftMonitor):
     """At most one node leads a term. leader_of: term -> the node that has led it."""
 
-    def __init__(self, view: Callable[[Node], RaftView] = raft_view):
-        super().__init__(view)
-        self.leader_of: dict[int, int] = {}
+    leader_of: dict[int, int] = field(default_factory=dict)
 
     def look(self, node: int, view: RaftView) -> None:
         """Compare a leader with the one that has led the same term."""
@@ -95,6 +95,7 @@ class ElectionSafety(RaftMonitor):
             )
 
 
+@dataclass
 class LogMatching(RaftMonitor):
     """Entries of equal index and term are the same, and so are all before them.
 
@@ -103,16 +104,14 @@ class LogMatching(RaftMonitor):
     logs: node -> its entries.
     """
 
-    def __init__(self, view: Callable[[Node], RaftView] = raft_view):
-        super().__init__(view)
-        self.known: dict[tuple[int, int], tuple[tuple, int | None]] = {}
-        self.logs: dict[int, list] = {}
+    known: dict[tuple[int, int], tuple[tuple, int | None]] = field(default_factory=dict)
+    logs: dict[int, Sequence] = field(default_factory=dict)
 
     def look(self, node: int, view: RaftView) -> None:
         """Compare the entries of a log that has changed."""
         if self.logs.get(node) == view.entries:
             return
-        entries = self.logs[node] = list(view.entries)
+        entries = self.logs[node] = view.entries[:]
         before = None if view.base else 0
         for index, entry in enumerate(entries, view.base + 1):
             place = f"index {index} and term {entry[0]}"
@@ -130,6 +129,7 @@ class LogMatching(RaftMonitor):
             before = entry[0]
 
 
+@dataclass
 class LeaderCompleteness(RaftMonitor):
     """An entry that is committed in a term is in the log of each later leader.
 
@@ -137,11 +137,9 @@ class LeaderCompleteness(RaftMonitor):
     led: term -> (node, base, entries) with which its leader began.
     """
 
-    def __init__(self, view: Callable[[Node], RaftView] = raft_view):
-        super().__init__(view)
-        self.committed: dict[int, tuple[int, tuple]] = {}
-        self.led: dict[int, tuple[int, int, list]] = {}
-        self.looked: dict[int, int] = {}
+    committed: dict[int, tuple[int, tuple]] = field(default_factory=dict)
+    led: dict[int, tuple[int, int, Sequence]] = field(default_factory=dict)
+    looked: dict[int, int] = field(default_factory=dict)
 
     def look(self, node: int, view: RaftView) -> None:
         """Compare new commits with later leaders, and a new leader with all commits."""
@@ -154,7 +152,7 @@ class LeaderCompleteness(RaftMonitor):
                 for term in self.led:
                     self._compare(term, index)
         if view.leads and view.term not in self.led:
-            self.led[view.term] = node, view.base, list(view.entries)
+            self.led[view.term] = node, view.base, view.entries[:]
             for index in self.committed:
                 self._compare(view.term, index)
 
@@ -170,6 +168,7 @@ class LeaderCompleteness(RaftMonitor):
         )
 
 
+@dataclass
 class StateMachineSafety(RaftMonitor):
     """No two nodes commit, or apply, different entries at one index.
 
@@ -177,10 +176,8 @@ class StateMachineSafety(RaftMonitor):
     compared: node -> the index up to which its entries were compared.
     """
 
-    def __init__(self, view: Callable[[Node], RaftView] = raft_view):
-        super().__init__(view)
-        self.committed: dict[int, tuple[tuple, int]] = {}
-        self.compared: dict[int, int] = {}
+    committed: dict[int, tuple[tuple, int]] = field(default_factory=dict)
+    compared: dict[int, int] = field(default_factory=dict)
 
     def look(self, node: int, view: RaftView) -> None:
         """Compare what the node has committed with what others have."""

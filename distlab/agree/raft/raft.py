@@ -104,7 +104,11 @@ class Raft(LeaderElection):
             yield from super().on_timer(name)
 
     def on_client(self, request: int, call: Call) -> Iterator[Effect]:
-        """Serve a client as the leader; a request comes again if it is repeated."""
+        """Serve a client as the leader; its request may be one that it repeats."""
+        if self.role == LEADER and request in self.waiting:
+            index, term = self.waiting[request]
+            if self.log.term(index) == term:
+                return  # its entry is still on its way
         for calls in (self.waiting, self.reads, self.unrouted):
             calls.pop(request, None)
         if self.role == LEADER and self.target is None:

@@ -1,7 +1,8 @@
 """`ClusterClients`: the clients of a cluster, each with one call after another.
 
     due ──▶ call ──▶ answered ──▶ pause ──▶ next call
-                 └─▶ timed out ──▶ unknown ──▶ next call
+             ▲ └─▶ timed out ──▶ unknown ──▶ next call
+             └── asked again ◀─┘
 
 It has no clock and no socket: its owner passes in the clock and sends its calls. A
 client whose node is dead gets no response, as from one that is slow or partitioned,
@@ -15,7 +16,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
+
 from distlab.network.client import Client, ClientSession
+from distlab.network.cluster.disk import serialize
+from distlab.network.copies import ATOMS
 from distlab.trace import Call, Operation
 
 __all__ = ["BY_HAND", "ClusterClients"]
@@ -26,35 +31,34 @@ _RECENT_S = 1.0
 
 
 class ClusterClients:
-    """The clients, by a clock that starts when all nodes are up.
+    """The clients of `count` nodes, by a clock that starts when all nodes are up.
 
-    ask: called with a node, a request's number and a call, to send them.
     done: the operations that have ended, in order of their ends.
     names: the clients, in the order in which they were added. notes: for the trace,
-    each call, ("call", time, request, name, node, call), and response, ("answer", time,
-    request).
-    recent: (time, node, outcome) of operations that ended in the last second.
+    each attempt, ("asked", time, request, attempt, name, node, call), and response that
+    counts, ("answered", time, node, its number there).
+    to_send: attempts still to be sent, as (node, attempt, request, call in bytes).
+    recent: (time, node, outcome) of attempts that ended in the last second.
     """
 
-    def __init__(
-        self, ask: Callable[[int, int, Call], None], clock: Callable[[], float]
-    ):
-        self._ask, self._clock = ask, clock
+    def __init__(self, count: int, clock: Callable[[], float]):
+        self._count, self._clock = count, clock
         self.done, self.names, self.notes, self.recent = [], [], [], deque()
+        self.to_send = []
         self._waiting = {}  # request -> the session that waits for its answer
         self._due, self._order = [], itertools.count()
         self._sessions, self._stopped = set(), set()
         self._by_hand = {}  # session -> the callback for its Operation
-        self._hands = itertools.count(BY_HAND_FROM)
+        self._numbers_by_hand = itertools.count(BY_HAND_FROM)
 
     def add(self, clients: list[Client], since_s: float) -> None:
         """Add clients, whose start_s counts from `since_s`."""
         numbers = sum(isinstance(name, int) for name in self.names)
         for number, client in enumerate(clients, numbers):
-            session = ClientSession(number, client, number, 1)
+            session = ClientSession(number, client, number, self._count)
             self.names.append(number)
             self._sessions.add(session)
-            self._at(since_s + client.start_s, self._next, session)
+            self._at(since_s + client.start_s, self._ask, session)
 
     def by_hand(
         self, node: int, call: Call, timeout_s: float, ended: Callable[[Operation], Any]
@@ -62,11 +66,14 @@ class ClusterClients:
         """Make one call; `ended` is called with its Operation."""
         if BY_HAND not in self.names:
             self.names.append(BY_HAND)
-        client = Client(node, (call,), timeout_s=timeout_s)
-        session = ClientSession(BY_HAND, client, next(self._hands), 1)
+        client, number = (
+            Client(node, (call,), timeout_s=timeout_s),
+            self._numbers_by_hand,
+        )
+        session = ClientSession(BY_HAND, client, next(number), self._count)
         self._sessions.add(session)
         self._by_hand[session] = ended
-        self._next(session)
+        self._ask(session)
 
     def next_s(self) -> float:
         """Return the time of the next call or time-out, inf if there is none."""
@@ -76,7 +83,7 @@ class ClusterClients:
         """Make the calls and time-outs that are due."""
         while self._due and self._due[0][0] <= self._clock():
             _, _, what, about = heapq.heappop(self._due)
-            what(about)
+            what(*about)
 
     @property
     def busy(self) -> bool:
@@ -88,42 +95,66 @@ class ClusterClients:
         self._stopped |= self._sessions - self._by_hand.keys()
         self._sessions -= {one for one in self._stopped if one.request is None}
 
-    def answered(self, request: int, outcome: str, result: Any) -> None:
-        """Record a node's response, unless its client has timed out."""
-        if request in self._waiting:
-            self.notes.append(("answer", self._clock(), request))
-            self._end(request, outcome, result)
+    def answered(
+        self,
+        node: int,
+        number: int,
+        request: int,
+        outcome: str,
+        result: Any,
+        to: int | None,
+    ) -> None:
+        """Record a node's response, unless its client no longer waits for it."""
+        session = self._waiting.get(request)
+        if session is not None and session.hears(request, node, outcome == "ok"):
+            self.notes.append(("answered", self._clock(), node, number))
+            self._end(session, outcome, result, to)
 
     def operations(self) -> list[Operation]:
         """Return all operations; those without a response are unknown."""
         waiting = list(self._waiting.values())
         return [*self.done, *(session.operation() for session in waiting)]
 
-    def _at(self, when_s, what, about):
+    def _at(self, when_s, what, *about):
         heapq.heappush(self._due, (when_s, next(self._order), what, about))
 
-    def _next(self, session):
-        """Make a client's next call, if it has one."""
-        node, now = session.client.node, self._clock()
-        call = None if session in self._stopped else session.ask(now)
+    def _ask(self, session):
+        """Make a client's next call, if it has one, or its open call once more."""
+        if session in self._stopped and session.request is None:
+            return self._sessions.discard(session)
+        now = self._clock()
+        call = session.ask(now)
         if call is None:
             return self._sessions.discard(session)
-        request = session.request
+        request, (_, attempt) = session.request, session.attempt
+        node = session.attempts.node
         self._waiting[request] = session
-        self.notes.append(("call", now, request, session.name, node, call))
-        self._at(now + session.client.timeout_s, self._time_out, request)
-        self._ask(node, request, call)
+        self.notes.append(("asked", now, request, attempt, session.name, node, call))
+        timeout_s = session.client.timeout_s
+        self._at(now + timeout_s, self._time_out, session, session.attempt)
+        self.to_send.append((node, attempt, request, _in_bytes(call)))
 
-    def _time_out(self, request):
-        if request in self._waiting:
-            self._end(request, "unknown", None)
+    def _time_out(self, session, attempt):
+        if session.request is not None and session.attempt == attempt:
+            self._end(session, "unknown")
 
-    def _end(self, request, outcome, result):
-        session, now = self._waiting.pop(request), self._clock()
-        self.done.append(session.end(now, outcome, result))
-        self.recent.append((now, session.client.node, outcome))
+    def _end(self, session, outcome, result=None, to=None):
+        """End an attempt: with it the call, or the client asks again, at once."""
+        request, now = session.request, self._clock()
+        self.recent.append((now, session.attempts.node, outcome))
         while self.recent[0][0] < now - _RECENT_S:
             self.recent.popleft()
+        operation = session.end(now, outcome, result, to)
+        if operation is None:
+            return self._ask(session)
+        del self._waiting[request]
+        self.done.append(operation)
         if session in self._by_hand:
-            self._by_hand.pop(session)(self.done[-1])
-        self._at(now + session.client.pause_s, self._next, session)
+            self._by_hand.pop(session)(operation)
+        self._at(now + session.client.pause_s, self._ask, session)
+
+
+def _in_bytes(call):
+    """Return a call as bytes, with the definitions of a notebook's classes."""
+    plain = all(type(part) in ATOMS for part in call)
+    return serialize(call) if plain else cloudpickle.dumps(call)

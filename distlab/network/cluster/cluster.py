@@ -16,7 +16,14 @@ from typing import Any
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import pack_functions
 from distlab.errors import InvalidArgument
-from distlab.faults import NodeFault, Split, check_node_faults
+from distlab.faults import (
+    ClockJump,
+    Crash,
+    Cut,
+    NodeFault,
+    Split,
+    check_node_faults,
+)
 from distlab.history import History
 from distlab.network.client import CallSequence, Client, check_clients, check_seconds
 from distlab.network.cluster.event_log import merge_logs
@@ -49,7 +56,7 @@ def run(
     """Run nodes as processes until every client is done; return the outcome.
 
     make: called as make(me, peers), returns a `Node`; a class of nodes, or a function.
-    faults: `Split` and `Crash`; their times, and the clients' start_s, count from the
+    faults: of any kind for nodes; their times, and the clients' start_s, count from the
     time when all nodes are up. timeout_s: the time limit for the clients; operations
     without a response by then are unknown.
 
@@ -62,10 +69,8 @@ def run(
     """
     check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes)
-    faults = check_node_faults(faults, nodes)
     check_seconds("timeout_s", timeout_s)
-    with Cluster(make, nodes, delivery=delivery, seed=seed) as cluster:
-        cluster._ask(Supervisor.plan, faults)
+    with Cluster(make, nodes, faults=faults, delivery=delivery, seed=seed) as cluster:
         cluster._ask(Supervisor.start_clients, clients, 0.0)
         with Progress(f"{nodes} nodes and their clients at work"):
             cluster._ask(Supervisor.finish, patience(timeout_s))
@@ -75,7 +80,7 @@ def run(
 class Cluster:
     """Nodes as processes, with faults injected by hand while clients call them.
 
-    make, nodes, delivery, seed: as in `run`.
+    make, nodes, faults, delivery, seed: as in `run`.
 
     Called by a notebook, mostly `with network.Cluster(...) as cluster:`; without that,
     `close` ends it, or the end of the notebook's kernel.
@@ -89,10 +94,12 @@ class Cluster:
         make: Callable,
         nodes: int,
         *,
+        faults: NodeFault | Iterable[NodeFault] = (),
         delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
         seed: Any = 0,
     ):
         check_nodes(nodes, _MOST_NODES)
+        faults = check_node_faults(faults, nodes)
         check_delivery(delivery)
         make_node(make, 0, nodes)  # most mistakes are found before a process starts
         self._closed = False
@@ -101,7 +108,7 @@ class Cluster:
         self._supervisor = None
         try:
             with Interrupts():
-                self._supervisor = Supervisor(packed, nodes, delivery, seed)
+                self._supervisor = Supervisor(packed, nodes, delivery, seed, faults)
                 weakref.finalize(self, self._supervisor.leave, wait=False)
             with Progress(f"starting {nodes} nodes"):
                 self._supervisor.opened()
@@ -162,13 +169,27 @@ class Cluster:
         """
         self._ask(Supervisor.change_links, Partitions.split, self._sides(sides))
 
+    def cut(self, src: int, dst: int) -> None:
+        """Cut the link from node `src` to `dst`, and not the one back, until `heal`."""
+        cut = check_node_faults(Cut(0, src, dst), self.nodes)[0]
+        self._ask(Supervisor.change_links, Partitions.cut, cut.src, cut.dst)
+
     def heal(self) -> None:
-        """End every network partition."""
+        """End every network partition, and every cut."""
         self._ask(Supervisor.change_links, Partitions.heal)
 
-    def kill(self, node: int) -> None:
-        """Kill a node's process with SIGKILL; its saved values remain."""
-        self._ask(Supervisor.kill, self._node(node))
+    def kill(self, node: int, *, loses: str = "") -> None:
+        """Kill a node's process with SIGKILL; its saved values remain.
+
+        loses: what they lose, as in a `Crash`: "unsynced", "last write" or "disk".
+        """
+        check_node_faults(Crash(self._node(node), 0, loses=loses), self.nodes)
+        self._ask(Supervisor.kill, node, loses)
+
+    def move_clock(self, node: int, by_s: float) -> None:
+        """Let a node's clock jump by so many seconds; its timers do not."""
+        check_node_faults(ClockJump(self._node(node), 0, by_s), self.nodes)
+        self._ask(Supervisor.move_clock, node, by_s)
 
     def restart(self, node: int) -> None:
         """Start a new process for a dead node, with its saved values."""

@@ -1,8 +1,8 @@
 """A drawing of a cluster: its nodes, the links between them, responses per second.
 
     (0) 40/s           a link that a partition cuts is dashed, with a gap; a killed
-   /   \\              node is crossed out, a paused one has two strokes
-(1)─ ╳ ─(2)
+   /   \\              node is crossed out, a paused one has two strokes; of a link
+(1)─ ╳ ─(2)            cut in one direction, the half at the receiver is dashed
 """
 
 import math
@@ -33,17 +33,21 @@ def cluster_svg(
     number in the last second; outcomes are "ok", "failed", "unknown".
     """
     places, count = _places(len(states)), len(states)
+    both = {(a, b) for a, b in severed if (b, a) in severed}
     drawn = [
-        _link(places[a], places[b], (a, b) in severed or (b, a) in severed)
+        _link(places[a], places[b], (a, b) in both)
         for a in range(count)
         for b in range(a)
     ]
+    drawn += [_half(places[a], places[b]) for a, b in sorted(severed - both)]
     drawn += [
         _node(place, node, states[node]) + _rate(place, node, answers)
         for node, place in enumerate(places)
     ]
     said = "; ".join(f"node {node} {state}" for node, state in enumerate(states))
-    cut = ", ".join(f"{a}–{b}" for a, b in sorted(severed) if a < b)
+    cuts = [f"{a}–{b}" for a, b in sorted(both) if a < b]
+    cuts += [f"{a} to {b}" for a, b in sorted(severed - both)]
+    cut = ", ".join(cuts)
     alt = f"{said}. {f'Cut: {cut}.' if cut else 'Every link works.'}"
     return (
         f'<svg viewBox="0 0 {_WIDE} {_TALL}" width="{_WIDE}" height="{_TALL}" '
@@ -68,6 +72,12 @@ def _link(one, other, cut):
         return f'{line}"{_LINE}" stroke-width="2"/>'
     x, y = (x0 + x1) / 2, (y0 + y1) / 2
     return f'{line}"{_WARN}" stroke-dasharray="4 5" class="cut"/>{_cross(x, y, 6)}'
+
+
+def _half(src, dst):
+    """Return the half at `dst` of a link that is cut in one direction, to there."""
+    (x0, y0), (x1, y1) = src, dst
+    return _link(((x0 + x1) / 2, (y0 + y1) / 2), (x1, y1), True)
 
 
 def _node(place, node, state):

@@ -1,66 +1,117 @@
 """`EventLog`: the events of one process of a cluster; and one trace made of all logs.
 
-    logs of the nodes:  send, recv, call, answer, note, cut
+    logs of the nodes:  send, recv, call, answer, note, drop
     log of the switch:  drop
-    the kernel:         calls and answers of clients, crashes, restarts, partitions
+    the kernel:         asked, answered; crashes, restarts, partitions
 
-Each event is one line, written before its effect, into a file that outlives the
-process, so that the last events of a killed node are there. The format of a line is
-defined where it is written, in `node_process` and `switch`. The times are all of one
+The events of a round are written before its effects, into a file that outlives the
+process, so that the log of a killed node has all that others can have seen of it. The
+format of an event is defined where it is noted, in `node_process` and `switch`.
+Messages are logged as they are, and put into words here. The times are all of one
 clock, which every process of this machine shares. Messages get their numbers here, in
 the order in which they were sent.
 """
 
-import json
+import marshal
 import os
-from dataclasses import dataclass, field
+import pickle
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distlab.network.cluster.partitions import FaultRecord
-from distlab.network.describe import describe_call, shorten
+from distlab.network.describe import (
+    describe,
+    describe_call,
+    describe_response,
+    shorten,
+)
+from distlab.processes.wire import LENGTH
 from distlab.trace import Event, Trace
 
-__all__ = ["EventLog", "Logs", "merge_logs", "read_log"]
+__all__ = ["EventLog", "Logs", "logged", "merge_logs", "read_log"]
 
 _MOST_BYTES = 2**28
+_MOST_LOGGED = 1000  # bytes of a message; for a longer one, words
 
 
 class EventLog:
     """The log of the process called `name`, in a folder; opened to be appended to.
 
-    After 256 MB further lines are discarded.
+    After 256 MB, or when the folder is full, further events are discarded.
     """
 
     def __init__(self, folder: str, name: str):
+        _, size = _read(folder, name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._file = os.open(_path(folder, name), flags, 0o600)
-        self._size = os.fstat(self._file).st_size
+        os.ftruncate(self._file, size)
+        self._room, self._noted = _MOST_BYTES - size, []
 
-    def note(self, *line) -> None:
-        """Write one line: words and numbers."""
-        if self._size < _MOST_BYTES:
-            self._size += os.write(self._file, json.dumps(line).encode() + b"\n")
+    def note(self, *event) -> None:
+        """Note one event, in words, numbers and bytes; `flush` writes it."""
+        self._noted.append(event)
+
+    def flush(self) -> None:
+        """Write the events of this round."""
+        if self._noted and self._room > 0:
+            data = marshal.dumps(self._noted)
+            data = LENGTH.pack(len(data)) + data
+            with suppress(OSError):
+                self._room -= len(data)
+                if os.write(self._file, data) < len(data):
+                    self._room = 0
+        self._noted.clear()
 
 
-def read_log(folder: str, name: str) -> list[list]:
-    """Return the lines of a log up to now, without one that is being written."""
+def read_log(folder: str, name: str) -> list[tuple]:
+    """Return the events of a log up to now, without some that are being written."""
+    return _read(folder, name)[0]
+
+
+def _read(folder, name):
+    """Return (events, size), without a last part that a kill cut off."""
     try:
-        text = Path(_path(folder, name)).read_bytes()
+        data = Path(_path(folder, name)).read_bytes()
     except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+        return [], 0
+    events, size = [], 0
+    while (begin := size + LENGTH.size) <= len(data):
+        end = begin + LENGTH.unpack_from(data, size)[0]
+        if end > len(data):
+            break
+        events += marshal.loads(data[begin:end])
+        size = end
+    return events, size
+
+
+def logged(message: Any, body: bytes) -> bytes | str:
+    """Return a message as it is logged: its pickle, or words if that is long."""
+    return body if len(body) <= _MOST_LOGGED else shorten(describe(message))
+
+
+def _in_words(entry, call=None):
+    """Return words for what was logged of a message, or of the response to a call."""
+    if isinstance(entry, str):
+        return entry
+    try:
+        thing = pickle.loads(entry)
+    except Exception:  # its class is gone from the notebook
+        return f"{len(entry)} bytes"
+    return shorten(describe_response(call, thing) if call else describe(thing))
 
 
 def _path(folder, name):
-    return os.path.join(folder, f"{name}.jsonl")
+    return os.path.join(folder, f"{name}.log")
 
 
 @dataclass
 class Logs:
     """The logs of all processes of a cluster.
 
-    nodes: the lines of each node's log. switch: those of the switch's. clients: their
+    nodes: the records of each node's log. switch: those of the switch's. clients: their
     names, in the order of their lanes. asked: the clients' notes. faults: those of
     nodes and network.
     """
@@ -72,86 +123,78 @@ class Logs:
     faults: list[FaultRecord]
 
 
-@dataclass
-class _LoggedMessage:
-    """A message from one lane to another, and its times of arrival."""
-
-    src: int
-    dst: int
-    sent_s: float
-    size: int
-    words: str
-    arrived: list[float] = field(default_factory=list)
-    dropped: bool = False
-
-
 def merge_logs(logs: Logs) -> Trace:
     """Return the trace; clients have the lanes after the nodes'."""
-    messages, events = _sent(logs), []
-    _note_arrivals(logs, messages)
-    _note_drops(logs, messages)
-    in_order = sorted(messages.values(), key=lambda message: message.sent_s)
-    for number, one in enumerate(in_order, 1):
-        label = "dropped: " if one.dropped and not one.arrived else ""
-        what = one.size, number, label + one.words
-        events.append(Event(one.src, one.sent_s, one.sent_s, "send", one.dst, *what))
-        for at in one.arrived:
-            what = one.size, number, one.words
-            events.append(Event(one.dst, at, at, "recv", one.src, *what))
-    for node, lines in enumerate(logs.nodes):
-        for kind, at, *rest in lines:
-            if kind == "note":
-                events.append(Event(node, at, at, "mark", None, 0, 0, rest[0]))
-    for node, start_s, end_s, label, kind in logs.faults:
-        events.append(Event(node or 0, start_s, end_s, kind, None, 0, 0, label))
-    lanes = len(logs.nodes) + len(logs.clients)
-    return Trace(lanes, events, who="node", clients=len(logs.clients))
+    return _Merging(logs).trace()
 
 
-def _sent(logs) -> dict[Any, _LoggedMessage]:
-    """Return (sender, its number there) -> message."""
-    messages, lane_of = {}, {}
-    lanes = {name: len(logs.nodes) + at for at, name in enumerate(logs.clients)}
-    for what, at, request, *rest in logs.asked:
-        if what == "call":
-            name, node, call = rest
-            lane = lane_of[request] = lanes[name]
-            words = shorten(describe_call(call))
-            messages["call", request] = _LoggedMessage(lane, node, at, 0, words)
-    for node, lines in enumerate(logs.nodes):
-        for kind, at, *rest in lines:
-            if kind == "send":
-                dst, number, size, words = rest
-                messages[node, number] = _LoggedMessage(node, dst, at, size, words)
-            elif kind == "answer" and rest[0] in lane_of:
-                request, size, words = rest
-                lane = lane_of[request]
-                messages["answer", request] = _LoggedMessage(
-                    node, lane, at, size, words
-                )
-    return messages
+class _Merging:
+    """The events of all logs, as they become one trace; a method for each kind.
 
+    messages: (sender, its number there) -> [lane, peer, time, bytes, words]; of a
+    client's ("call", request, attempt). arrivals: the same -> its times of arrival.
+    dropped: those that the switch, or a cut link, has dropped.
+    """
 
-def _note_arrivals(logs, messages):
-    for lines in logs.nodes:
-        for kind, at, *rest in lines:
-            if kind == "recv" and (one := messages.get((rest[0], rest[1]))):
-                one.arrived.append(at)
-            elif kind == "call" and (one := messages.get(("call", rest[0]))):
-                one.arrived.append(at)
-                one.size = rest[1]
-    for what, at, request, *_ in logs.asked:
-        if what == "answer" and (one := messages.get(("answer", request))):
-            one.arrived.append(at)
+    def __init__(self, logs):
+        self.logs, self.nodes, self.marks = logs, len(logs.nodes), []
+        self.messages, self.arrivals, self.dropped = {}, defaultdict(list), set()
+        self.calls = {}  # request -> (lane of its client, call)
+        self.lanes = {name: self.nodes + at for at, name in enumerate(logs.clients)}
+        for node, events in enumerate([logs.asked, logs.switch, *logs.nodes], -2):
+            for kind, *event in events:
+                getattr(self, kind)(node, *event)
 
+    def asked(self, _, at, request, attempt, name, node, call):
+        lane = self.lanes[name]
+        self.calls[request] = lane, call
+        words = shorten(describe_call(call))
+        self.messages["call", request, attempt] = [lane, node, at, 0, words]
 
-def _note_drops(logs, messages):
-    """Mark messages dropped by the switch, by a cut link, or by a crashed receiver."""
-    lines = [line for own in (logs.switch, *logs.nodes) for line in own]
-    for kind, _, src, number, *_ in (line for line in lines if len(line) > 3):
-        if kind in ("drop", "cut") and (one := messages.get((src, number))):
-            one.dropped = True
-    crashes = [(f.node, f.start_s) for f in logs.faults if f.label == "crash"]
-    for one in messages.values():
-        one.dropped |= max(one.src, one.dst) >= len(logs.nodes)
-        one.dropped |= any(one.dst == n and one.sent_s < at for n, at in crashes)
+    def answered(self, _, at, node, number):
+        self.arrivals[node, number].append(at)
+
+    def send(self, node, at, dst, number, size, entry):
+        self.messages[node, number] = [node, dst, at, size, _in_words(entry)]
+
+    def recv(self, _, at, src, number):
+        self.arrivals[src, number].append(at)
+
+    def drop(self, _, at, src, number):
+        self.dropped.add((src, number))
+
+    def call(self, _, at, request, attempt, size):
+        self.arrivals["call", request, attempt].append(at)
+        self.messages["call", request, attempt][3] = size
+
+    def answer(self, node, at, number, request, size, entry):
+        if request in self.calls:
+            lane, call = self.calls[request]
+            words = _in_words(entry, call)
+            self.messages[node, number] = [node, lane, at, size, words]
+
+    def note(self, node, at, words):
+        self.marks.append(Event(node, at, at, "mark", None, 0, 0, words))
+
+    def trace(self):
+        events = self.marks
+        for node, start_s, end_s, label, kind in self.logs.faults:
+            events.append(Event(node or 0, start_s, end_s, kind, None, 0, 0, label))
+        in_order = sorted(self.messages.items(), key=lambda item: item[1][2])
+        for number, (key, (src, dst, at, size, words)) in enumerate(in_order, 1):
+            arrivals = self.arrivals[key]
+            label = words if arrivals or not self._is_lost(key) else f"dropped: {words}"
+            events.append(Event(src, at, at, "send", dst, size, number, label))
+            for then in arrivals:
+                events.append(Event(dst, then, then, "recv", src, size, number, words))
+        clients = len(self.logs.clients)
+        return Trace(self.nodes + clients, events, who="node", clients=clients)
+
+    def _is_lost(self, key):
+        """Return True if a message that has not arrived will not."""
+        src, dst, at, *_ = self.messages[key]
+        crashed = any(
+            fault.label == "crash" and fault.node == dst and at < fault.start_s
+            for fault in self.logs.faults
+        )
+        return crashed or key in self.dropped or max(src, dst) >= self.nodes

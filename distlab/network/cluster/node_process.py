@@ -4,8 +4,12 @@
     timers of its own ───────────────────────────────────▶ ├ a node's method ─▶ effects
     channel from the kernel ── "go", "copy yourself" ────▶ ┘
 
-Events are processed one after another, each effect before the next. The log has a line
-for each, written first, with the time on the one clock of this machine.
+Events are processed one after another, in rounds: all that has arrived is processed
+first, and then its log and its writes go to files, the messages to the switch, and the
+responses to the kernel, each in one system call. After that, a round with a `Sync`
+waits for the disk, once for all. What arrives meanwhile is the next round, so the
+slower the disk, the more writes one wait covers. (To wait in a thread costs more than
+it saves: 0.23 ms where a wait took 0.14 ms.)
 """
 
 import heapq
@@ -16,7 +20,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import cloudpickle
@@ -24,7 +28,7 @@ import cloudpickle
 from distlab.calls.serialize import unpack
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.cluster.disk import Disk, serialize
-from distlab.network.cluster.event_log import EventLog
+from distlab.network.cluster.event_log import EventLog, logged
 from distlab.network.cluster.switch import Switch
 from distlab.network.cluster.wire import (
     ARRIVAL,
@@ -34,8 +38,8 @@ from distlab.network.cluster.wire import (
     LinkGenerations,
     address_in,
 )
-from distlab.network.describe import describe, describe_response, shorten
-from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
+from distlab.network.describe import describe, shorten
+from distlab.network.node import Append, Runtime, Save, Truncate
 from distlab.network.node_diagnosis import payload_of
 from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import Watchdog
@@ -54,24 +58,30 @@ def main(child: Child) -> None:
     (Switch if what == "switch" else _NodeProcess)(child, **setup).live()
 
 
-class _NodeProcess:
-    """A node, from the start of its process to a SIGKILL."""
+class _NodeProcess(Runtime):
+    """A node, from the start of its process to a SIGKILL.
+
+    clock: (seconds that its clock is ahead, seconds of it in a second).
+    answers, tokens: the responses and the syncs of this round.
+    """
 
     def __init__(self, child, folder, disk, make, me, nodes, seed, restarts):
         self.child, self.me, self.nodes = child, me, nodes
         self.make, self.seed, self.restarts = make, seed, restarts
         self.generations = LinkGenerations(child.shared[0], nodes)
         self.log = EventLog(folder, f"node{me}")
-        self.disk = Disk(disk)
+        self.disk_folder, self.disk = disk, None
         self.numbers = itertools.count(restarts * _PER_PROCESS + 1)
         self.timers, self.due, self.order = {}, [], itertools.count()
         self.to_itself = deque()
-        self.calls = {}
+        self.answers, self.tokens = [], []
+        self.last_sent = None, b""
         self.watchdog = Watchdog()
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(address_in(folder))
         self.connection = FrameSocket(sock)
-        self.connection.send(str(me).encode())
+        self.connection.put(str(me).encode())
+        self.connection.finish()
         select.select([self.connection], [], [])
         self.connection.read()  # the switch's welcome
 
@@ -80,6 +90,8 @@ class _NodeProcess:
             with self.watchdog:
                 self._live()
         except NodeFailed as error:
+            if self.disk is not None:
+                self._flush()
             self._tell("failed", payload_of(error))
         except InvalidArgument as error:
             self._tell("refused", str(error))
@@ -90,30 +102,29 @@ class _NodeProcess:
             self.child.receive()  # until the parent ends this process
 
     def _live(self):
+        self.disk = Disk(self.disk_folder, self.me)
         make = unpack(self.make)[0]
-        node = self.watchdog.call(make_node, make, self.me, self.nodes)
+        self.node = self.watchdog.call(make_node, make, self.me, self.nodes)
         how = {"seed": f"{self.seed} {self.restarts}", "restarted": self.restarts > 0}
-        self.host = NodeHost(node, self.me, self.nodes, **how)
+        self.host = NodeHost(self.node, self.me, self.nodes, **how)
         self._tell("up")
-        self.began = pickle.loads(self.child.receive())[1]
-        self._do(self.host.start, self.disk.load())
-        self._catch_up()
+        _, self.began, self.clock = pickle.loads(self.child.receive())
+        self._do(time.monotonic(), self.host.start, self.disk.saved)
         poll = select.poll()
         poll.register(self.child, select.POLLIN)
         poll.register(self.connection, select.POLLIN)
         while True:
+            self._catch_up()
+            self._flush()
+            self._sync()
             for descriptor, _ in poll.poll(self._pause()):
                 if descriptor == self.child.fileno():
-                    self._send_copy()
+                    self._obey()
                 elif not self._read():
                     poll.unregister(descriptor)
-            self._catch_up()
-
-    def _now(self):
-        return time.monotonic() - self.began
 
     def _pause(self):
-        if self.to_itself:
+        if self.to_itself or self.tokens:
             return 0
         if not self.due:
             return None
@@ -124,16 +135,22 @@ class _NodeProcess:
 
     # inputs
 
-    def _send_copy(self):
+    def _obey(self):
+        what, *rest = pickle.loads(self.child.receive())
+        getattr(self, f"_on_{what}")(*rest)
+
+    def _on_copy(self, token, last):
         """Send the parent a copy of the node, None if it cannot be copied."""
-        _, token, last = pickle.loads(self.child.receive())
         try:
-            copy = cloudpickle.dumps(self.host.node)
+            copy = cloudpickle.dumps(self.node)
         except Exception:
             copy = None
         self._tell("copy", token, copy)
         if last:
             self._wait_for_the_end()
+
+    def _on_clock(self, clock):
+        self.clock = clock
 
     def _read(self):
         """Process the frames that have come; return False if the switch is gone."""
@@ -145,25 +162,25 @@ class _NodeProcess:
             kind, src, number, generation = ARRIVAL.unpack_from(frame)
             body = memoryview(frame)[ARRIVAL.size :]
             if kind == FROM_CLIENT:
-                self._take_call(number, body)
+                self._take_call(src, number, body)
             else:
                 self._take_message(src, number, generation, body)
             self._catch_up()
         return True
 
-    def _take_call(self, request, body):
-        self.log.note("call", self._now(), request, len(body))
-        call = self.calls[request] = pickle.loads(body)
-        self._do(self.host.client, request, call)
+    def _take_call(self, attempt, request, body):
+        now = time.monotonic()
+        self.log.note("call", now - self.began, request, attempt, len(body))
+        self._do(now, self.host.client, request, pickle.loads(body))
 
     def _take_message(self, src, number, generation, body):
-        now = self._now()
+        now = time.monotonic()
         # The clock first: a partition that has begun by now has raised the generation.
         if self.generations.of(src, self.me) != generation:
-            self.log.note("cut", now, src, number)
+            self.log.note("drop", now - self.began, src, number)
             return
-        self.log.note("recv", now, src, number, len(body))
-        self._do(self.host.message, src, pickle.loads(body))
+        self.log.note("recv", now - self.began, src, number)
+        self._do(now, self.host.message, src, pickle.loads(body))
 
     def _catch_up(self):
         """Deliver the node's messages to itself, and fire timers that are due.
@@ -173,54 +190,90 @@ class _NodeProcess:
         for _ in range(min(len(self.to_itself), _MOST_TO_ITSELF)):
             number, body = self.to_itself.popleft()
             self._take_message(self.me, number, 0, body)
-        while self.due and self.due[0][0] <= time.monotonic():
+        while self.due and self.due[0][0] <= (now := time.monotonic()):
             _, order, name = heapq.heappop(self.due)
             if self.timers.get(name) == order:
                 del self.timers[name]
-                self.log.note("note", self._now(), f"timer {shorten(describe(name))}")
-                self._do(self.host.timer, name)
+                self.note(self.me, f"timer {shorten(describe(name))}")
+                self._do(now, self.host.timer, name)
 
-    def _do(self, call: Callable, *args):
-        """Call one of the node's methods, and apply its effects."""
-        for effect in self.watchdog.call(call, *args):
-            self._apply(effect)
+    def _do(self, now: float, method: Callable, *args):
+        """Call one of the node's methods, and carry out its effects."""
+        ahead_s, rate = self.clock
+        self.node.clock_s = ahead_s + rate * (now - self.began)
+        self.carry_out(self.me, self.watchdog.call(method, *args))
+
+    # the end of a round
+
+    def _flush(self):
+        """Hand over what this round's events have written, sent and answered."""
+        self.log.flush()
+        self.disk.flush()
         self.connection.finish()
+        if self.answers:
+            sys.stdout.flush()  # earlier output comes first
+            self._tell("answers", self.answers)
+            self.answers = []
+
+    def _sync(self):
+        """Wait for the disk once, for all syncs of this round."""
+        if self.tokens:
+            tokens, self.tokens = self.tokens, []
+            self.disk.sync()
+            for token in tokens:
+                self._do(time.monotonic(), self.host.synced, token)
+            self._flush()
 
     # effects
 
-    def _apply(self, effect):
-        if type(effect) is Send:
-            self._send(effect.to, effect.message)
-        elif type(effect) is SetTimer:
-            due = time.monotonic() + effect.after_s
-            order = self.timers[effect.name] = next(self.order)
-            heapq.heappush(self.due, (due, order, effect.name))
-        elif type(effect) is CancelTimer:
-            self.timers.pop(effect.name, None)
-        elif type(effect) is Reply:
-            self._respond(effect.request, "ok", effect.result)
-        elif type(effect) is Refuse:
-            self._respond(effect.request, "failed", effect.why)
-        elif type(effect) is Save:
-            self.disk.save(effect.name, effect.value)
-        elif type(effect) is Note:
-            self.log.note("note", self._now(), str(effect.words))
-
-    def _send(self, to: int, message: Any):
-        body, number = serialize(message), next(self.numbers)
-        now, words = time.monotonic(), shorten(describe(message))
-        self.log.note("send", now - self.began, to, number, len(body), words)
+    def send(self, _, to: int, message: Any) -> None:
+        """Put a message on its way; one to several nodes is serialized once."""
+        last, body = self.last_sent
+        if message is not last or last is None:
+            body = serialize(message)
+            self.last_sent = message, body
+        now, number = time.monotonic(), next(self.numbers)
+        entry = logged(message, body)
+        self.log.note("send", now - self.began, to, number, len(body), entry)
         if to == self.me:  # it needs no network
             self.to_itself.append((number, body))
         else:
-            self.connection.send(DEPARTURE.pack(to, number, now) + body)
+            self.connection.put(DEPARTURE.pack(to, number, now) + body)
 
-    def _respond(self, request, outcome, result):
-        call = self.calls.pop(request)
-        words = describe_response(call, result)
-        if outcome == "failed":
-            words = f"refused: {result}" if result else "refused"
-        response = serialize(("answer", request, outcome, result))
-        self.log.note("answer", self._now(), request, len(response), shorten(words))
-        sys.stdout.flush()  # earlier output comes first
-        self.child.send(response)
+    def set_timer(self, _, name: Hashable, after_s: float) -> None:
+        """Set a timer, by the node's clock, which may be fast or slow."""
+        due = time.monotonic() + after_s / self.clock[1]
+        order = self.timers[name] = next(self.order)
+        heapq.heappush(self.due, (due, order, name))
+
+    def cancel_timer(self, _, name: Hashable) -> None:
+        """Cancel a timer."""
+        self.timers.pop(name, None)
+
+    def reply(self, _, request: int, result: Any) -> None:
+        """Answer a client's request."""
+        body = serialize(result)
+        self._answer(request, "ok", body, None, logged(result, body))
+
+    def refuse(self, _, request: int, why: str, to: int | None) -> None:
+        """Refuse a client's request."""
+        words = f"refused: {why}" if why else "refused"
+        self._answer(request, "failed", serialize(None), to, shorten(words))
+
+    def _answer(self, request, outcome, body, to, entry):
+        number = next(self.numbers)
+        now = time.monotonic() - self.began
+        self.log.note("answer", now, number, request, len(body), entry)
+        self.answers.append((number, request, outcome, body, to))
+
+    def write(self, _, effect: Save | Append | Truncate) -> None:
+        """Write to the disk."""
+        self.disk.write(effect)
+
+    def sync(self, _, token: Hashable) -> None:
+        """Report it to the node once this round's writes are durable."""
+        self.tokens.append(token)
+
+    def note(self, _, words: str) -> None:
+        """Log words of the node's own."""
+        self.log.note("note", time.monotonic() - self.began, str(words))

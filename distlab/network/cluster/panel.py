@@ -26,10 +26,13 @@ _LIVE_S = 1.0
 _MOST_DELAY_MS = 200
 _METHODS = (
     ("kill(1)", "kill a node's process with SIGKILL"),
+    ("kill(1, loses='disk')", "... and lose its disk, or 'unsynced' writes"),
     ("restart(1)", "start it again, from what it had saved"),
     ("pause(1), resume(1)", "stop it, and let it go on: slow, or dead?"),
     ("split([0], [1, 2])", "let no message pass between sides"),
-    ("heal()", "end every partition"),
+    ("cut(0, 1)", "let no message pass from node 0 to 1"),
+    ("heal()", "end every partition and cut"),
+    ("move_clock(1, -60)", "let a node's clock jump by seconds"),
     ("delivery = Delivery(loss=0.1)", "how messages travel from now on"),
     ("call(0, 'read', 'x')", "ask a node"),
 )
@@ -218,18 +221,21 @@ class Panel:
         self._loss = widgets.IntSlider(
             round(100 * delivery.loss), 0, 50, description="dropped, %", **how
         )
-        delay_ms = round(500 * sum(delivery.delay_s))
-        self._delay = widgets.IntSlider(
+        mean_s = getattr(delivery.delay_s, "mean_s", None)  # of a distribution
+        delay_ms = round(
+            500 * sum(delivery.delay_s) if mean_s is None else 1000 * mean_s
+        )
+        self._delay_ms = widgets.IntSlider(
             min(delay_ms, _MOST_DELAY_MS),
             0,
             _MOST_DELAY_MS,
             description="delay, ms",
             **how,
         )
-        for slider in (self._loss, self._delay):
-            slider.observe(lambda _: self._do(self._deliver), "value")
-        self._network_parts = split, heal, self._loss, self._delay
-        return self._line_of(widgets, [split, heal, self._loss, self._delay])
+        self._loss.observe(lambda _: self._do(self._lose), "value")
+        self._delay_ms.observe(lambda _: self._do(self._delay), "value")
+        self._network_parts = split, heal, self._loss, self._delay_ms
+        return self._line_of(widgets, self._network_parts)
 
     def _line_of(self, widgets, parts):
         line = widgets.Box(parts)
@@ -275,14 +281,14 @@ class Panel:
             sides.setdefault(chosen.value, []).append(node)
         self._cluster.split(*(sides[side] for side in sorted(sides)))
 
-    def _deliver(self):
-        middle_s = self._delay.value / 1000
+    def _lose(self):
+        loss = self._loss.value / 100
+        self._cluster.delivery = replace(self._cluster.delivery, loss=loss)
+
+    def _delay(self):
+        middle_s = self._delay_ms.value / 1000
         delay_s = 0.5 * middle_s, 1.5 * middle_s
-        new = replace(
-            self._cluster.delivery, loss=self._loss.value / 100, delay_s=delay_s
-        )
-        if new != self._cluster.delivery:
-            self._cluster.delivery = new
+        self._cluster.delivery = replace(self._cluster.delivery, delay_s=delay_s)
 
 
 def _swatch(node: int) -> str:

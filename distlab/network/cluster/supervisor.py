@@ -27,12 +27,12 @@ import cloudpickle
 
 from distlab.calls.printed_output import Console
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.faults import Crash, NodeFault, Split
+from distlab.faults import ClockDrift, NodeFault
 from distlab.network.client import Client
 from distlab.network.cluster.clients import ClusterClients
-from distlab.network.cluster.disk import Disk
+from distlab.network.cluster.disk import lose, read_disk
 from distlab.network.cluster.event_log import Logs, merge_logs, read_log
-from distlab.network.cluster.partitions import Partitions
+from distlab.network.cluster.partitions import FITS, Partitions, planned
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.delivery import Delivery
@@ -42,6 +42,7 @@ from distlab.network.node_diagnosis import (
     failure_from,
     switch_gone,
 )
+from distlab.network.trace_recorder import LOST
 from distlab.patience import patience
 from distlab.processes import Ended, Lines, Processes, anonymous_file
 from distlab.trace import Call
@@ -56,27 +57,40 @@ _SETTLE_S, _QUIET_WITHIN_S = 0.05, 1.0
 class Supervisor:
     """The supervisor of a `Cluster`: its state, and the thread that serves requests.
 
-    states: of each node, "starting", "running", "paused" or "killed". clients: those of
-    the nodes. partitions: the cut links. failure: the exception that ended the cluster.
-    over: whether it has ended. copies: of the nodes, at the end. watchers: called
-    several times a second, and after the end.
+    states: of each node, "starting", "running", "paused" or "killed". clocks: of each,
+    (seconds that it is ahead, its seconds in a second). copies: of each, at the end.
+    partitions: the cut links. failure: the exception that ended the cluster. over:
+    whether it has ended. watchers: called several times a second, and after the end.
     """
 
-    def __init__(self, make: bytes, count: int, delivery: Delivery, seed: Any):
+    def __init__(
+        self,
+        make: bytes,
+        count: int,
+        delivery: Delivery,
+        seed: Any,
+        faults: Iterable[NodeFault],
+    ):
         self.count, self.seed, self.delivery = count, seed, delivery
         self.states = ["starting"] * count
         self.failure = self.copies = None
         self.watchers, self.over = [], False
-        self.clients = ClusterClients(self._pass_call, self.now)
+        self.clients = ClusterClients(count, self.now)
         self.partitions = Partitions(count)
         self._began = self._generations = self._processes = self._kept = None
         self._make, self._restarts = make, [0] * count
         self._opened, self._starts, self._deaths = Future(), {}, {}
+        self._losses = {}  # node that is being killed -> what its disk loses
+        rates = {f.node: f.rate for f in faults if isinstance(f, ClockDrift)}
+        self.clocks = [(0.0, rates.get(node, 1.0)) for node in range(count)]
         self._replies, self._tokens = {}, itertools.count()  # token -> (index, Future)
         self._plan, self._finished, self._finish_s = [], None, 0.0
         self._quiet_since = None  # the time when all clients were done
         self._looked_s = self._ended_s = 0.0
         self._leaving = self._copying = False
+        for number, fault in enumerate(faults):
+            for when_s, what, *args in planned(fault, number):
+                self._at(when_s, getattr(self, what), *args)
         self._requests = Requests()
         self.ask = self._requests.ask  # a method below; for the cell
         self._thread = threading.Thread(
@@ -135,13 +149,15 @@ class Supervisor:
             preload=_PRELOAD,
             shared=[shared],
             private_folder=True,
+            disk_folder=True,  # a sync shall wait for a device
         )
         self.folder = self._processes.folder
         self._poll = select.poll()
         self._poll.register(self._processes, select.POLLIN)
         self._poll.register(self._requests, select.POLLIN)
-        setup = {"nodes": self.count, "seed": self.seed, "delivery": self.delivery}
-        self._tell(self.count, "switch", {"folder": self.folder, **setup})
+        setup = {"nodes": self.count, "seed": self.seed, "folder": self.folder}
+        delivery = cloudpickle.dumps(self.delivery)
+        self._tell(self.count, "switch", setup | {"delivery": delivery})
 
     def _turn(self):
         """Wait for the next event, and process it."""
@@ -153,6 +169,9 @@ class Supervisor:
         if self._began is not None:
             self._strike()
             self.clients.tick()
+            if self.clients.to_send:
+                self._tell(self.count, "calls", self.clients.to_send)
+                self.clients.to_send.clear()
         self._look_for_the_end()
         if time.monotonic() > self._looked_s + _LOOK_S:
             self._looked_s = time.monotonic()
@@ -213,7 +232,7 @@ class Supervisor:
         self._tell(node, "node", setup)
 
     def _disk(self, node):
-        return os.path.join(self.folder, "disks", f"node{node}")
+        return os.path.join(self._processes.disk_folder, f"node{node}")
 
     def _hear_up(self, node):
         self.states[node] = "ready"
@@ -226,14 +245,16 @@ class Supervisor:
             self._opened.set_result(None)
 
     def _go(self, node):
-        self._tell(node, "go", self._began)
+        self._tell(node, "go", self._began, self.clocks[node])
         self.states[node] = "running"
         if node in self._starts:
             self.partitions.note(node, self.now(), "restart")
             self._starts.pop(node).set_result(None)
 
-    def _hear_answer(self, node, request, outcome, result):
-        self.clients.answered(request, outcome, result)
+    def _hear_answers(self, node, answers):
+        for number, request, outcome, body, to in answers:
+            result = pickle.loads(body)
+            self.clients.answered(node, number, request, outcome, result, to)
 
     def _hear_failed(self, node, payload):
         raise failure_from(node, payload)
@@ -257,7 +278,12 @@ class Supervisor:
             raise switch_gone(status)
         if status != -signal.SIGKILL or self._began is None:
             raise ended_alone(index, status)
+        loses = self._losses.pop(index, "")
+        lose(self._disk(index), index, loses)
         self.states[index] = "killed"
+        if loses:
+            words = f"disk loses {LOST[loses]}"
+            self.partitions.note(index, self.now(), words, "mark")
         self.partitions.note(index, self.now(), "crash")
         waiting = [self._deaths.pop(index, None), self._starts.pop(index, None)]
         for future in filter(None, waiting):
@@ -266,10 +292,6 @@ class Supervisor:
             self._reply(token, None)
 
     # requests of the cell
-
-    def _pass_call(self, node, request, call):
-        # By value, with the definitions of classes from a notebook.
-        self._tell(self.count, "call", node, request, cloudpickle.dumps(call))
 
     def start_clients(self, clients: list[Client], since_s: float | None) -> None:
         """Add clients; their times count from `since_s`, or from now."""
@@ -288,12 +310,13 @@ class Supervisor:
     def deliver(self, delivery: Delivery) -> Future:
         """Change the delivery of messages from now on."""
         self.delivery = delivery
-        return self._ask(self.count, "delivery", delivery)
+        return self._ask(self.count, "delivery", cloudpickle.dumps(delivery))
 
-    def kill(self, node: int) -> Future:
-        """Send SIGKILL to a node's process."""
+    def kill(self, node: int, loses: str = "") -> Future:
+        """Send SIGKILL to a node's process; then its disk loses what it is to lose."""
         if self.states[node] == "killed":
             raise InvalidArgument(f"node {node} is dead already; restart it first.")
+        self._losses[node] = loses
         self._processes.signal(node, signal.SIGKILL)
         return self._deaths.setdefault(node, Future())
 
@@ -326,18 +349,29 @@ class Supervisor:
         self._signal(node, signal.SIGCONT, "running", "resumed")
 
     def _signal(self, node, number, state, label):
+        before_s = self.now()
         self._processes.signal(node, number)
         self.states[node] = state
-        self.partitions.note(node, self.now(), label, "mark")
+        # Between the two marks the node has no events.
+        at_s = before_s if state == "running" else self.now()
+        self.partitions.note(node, at_s, label, "mark")
+
+    def move_clock(self, node: int, by_s: float) -> None:
+        """Let a node's clock jump; a dead node's is ahead when it starts again."""
+        ahead_s, rate = self.clocks[node]
+        self.clocks[node] = ahead_s + by_s, rate
+        if self.states[node] in ("running", "paused"):
+            self._tell(node, "clock", self.clocks[node])
+        self.partitions.note(node, self.now(), f"clock jumps {by_s:+g} s", "mark")
 
     def change_links(self, change: Callable, *args: Any) -> Future:
         """Make a change to the partitions; done when the switch has cut the links."""
         change(self.partitions, *args)
-        labels = self.partitions.labels()
+        present = self.partitions.present()
         future = Future()
 
         def changed(described):
-            self.partitions.changed(labels, described.result() - self._began)
+            self.partitions.changed(present, described.result() - self._began)
             future.set_result(None)
 
         described = self._ask(self.count, "links", self.partitions.severed())
@@ -346,41 +380,24 @@ class Supervisor:
 
     def copy_nodes(self, last: bool = False) -> Future:
         """Request a copy of each running node; after the `last` one it stops."""
-        copies, future = [None] * self.count, Future()
-        left = {node for node in range(self.count) if self.states[node] == "running"}
+        running = [n for n, state in enumerate(self.states) if state == "running"]
+        future, asked = Future(), {n: self._ask(n, "copy", last) for n in running}
 
-        def arrived(node, described):
-            copies[node] = described.result()
-            left.discard(node)
-            if not left:
-                future.set_result(copies)
+        def arrived(_=None):
+            if all(one.done() for one in asked.values()):
+                copies = {node: one.result() for node, one in asked.items()}
+                future.set_result(list(map(copies.get, range(self.count))))
 
-        for node in list(left):
-            described = self._ask(node, "copy", last)
-            described.add_done_callback(
-                lambda described, node=node: arrived(node, described)
-            )
-        if not left and not future.done():
-            future.set_result(copies)
+        for one in asked.values():
+            one.add_done_callback(arrived)
+        if not asked:
+            arrived()
         return future
 
     # planned faults
 
-    def plan(self, faults: Iterable[NodeFault]) -> None:
-        """Plan faults, by the clock that starts when all nodes are up."""
-        for number, fault in enumerate(faults):
-            if isinstance(fault, Split):
-                begin = self.change_links, Partitions.split, fault.sides, number
-                end = self.change_links, Partitions.end, number
-            else:
-                assert isinstance(fault, Crash)
-                begin, end = (self.kill, fault.node), (self.restart, fault.node)
-            for when_s, (what, *args) in (fault.at_s, begin), (fault.until_s, end):
-                self._at(when_s, what, args)
-
-    def _at(self, when_s, what, args=()):
-        if when_s is not None:
-            heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
+    def _at(self, when_s, what, *args):
+        heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
 
     def _next_fault_s(self):
         return self._plan[0][0] if self._plan else float("inf")
@@ -389,11 +406,10 @@ class Supervisor:
         """Apply the faults that are due; a crash of a dead node changes nothing."""
         while self._next_fault_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
-            if what in (self.kill, self.restart):
-                (node,) = args
-                if node in self._starts or node in self._deaths:  # not yet
-                    return self._at(self.now() + _SETTLE_S, what, args)
-                if (self.states[node] == "killed") != (what == self.restart):
+            if states := FITS.get(what.__name__):
+                if args[0] in self._starts or args[0] in self._deaths:  # not yet
+                    return self._at(self.now() + _SETTLE_S, what, *args)
+                if self.states[args[0]] not in states:
                     continue
             what(*args)
 
@@ -430,6 +446,7 @@ class Supervisor:
 
     def _copy_all(self):
         """Collect last copies; the watchdog detects a node that does not return."""
+        self._plan.clear()  # a node that pauses now would not answer
         future = self.copy_nodes(last=True)
         deadline = time.monotonic() + patience(_COPY_S)
         while not future.done() and time.monotonic() < deadline:
@@ -439,10 +456,18 @@ class Supervisor:
     def _read(self):
         nodes = [read_log(self.folder, f"node{n}") for n in range(self.count)]
         switch = read_log(self.folder, "switch")
-        saved = [Disk(self._disk(node)).load() for node in range(self.count)]
+        saved = list(map(self._saved, range(self.count)))
         names, asked = list(self.clients.names), list(self.clients.notes)
         records = self.partitions.records(self.now())
         return Logs(nodes, switch, names, asked, records), saved
+
+    def _saved(self, node):
+        """Return the values on a node's disk; if it is corrupt, the cluster fails."""
+        try:
+            return read_disk(self._disk(node), node)
+        except NodeFailed as error:
+            self.failure = self.failure or error
+            return {}
 
     def _note_failure(self, error):
         raised = isinstance(error.cause, BaseException)

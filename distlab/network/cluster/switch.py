@@ -29,10 +29,12 @@ from distlab.network.cluster.wire import (
     LinkGenerations,
     address_in,
 )
-from distlab.network.delivery import Delivery
 from distlab.processes import Child, Disconnected
 
 __all__ = ["Switch"]
+
+
+_LONGEST_S = 3600.0  # the system waits no longer for a delay without a bound
 
 
 class _UnderWay(NamedTuple):
@@ -44,6 +46,13 @@ class _UnderWay(NamedTuple):
     body: bytes
 
 
+def _delay_s(delivery, draw):
+    """Return the delay of one copy: from a distribution, or between two times."""
+    delay_s = delivery.delay_s
+    drawn = delay_s.draw(draw) if hasattr(delay_s, "draw") else draw.uniform(*delay_s)
+    return max(0.0, drawn)
+
+
 class Switch:
     """The switch: the connected nodes, the messages under way, and the cut links.
 
@@ -51,13 +60,14 @@ class Switch:
     """
 
     def __init__(
-        self, child: Child, folder: str, nodes: int, seed: Any, delivery: Delivery
+        self, child: Child, folder: str, nodes: int, seed: Any, delivery: bytes
     ):
-        self.child, self.seed, self.delivery = child, seed, delivery
+        self.child, self.seed, self.delivery = child, seed, pickle.loads(delivery)
         self.generations = LinkGenerations(child.shared[0], nodes)
         self.log = EventLog(folder, "switch")
         self.nodes, self.in_flight, self.order = {}, [], itertools.count()
         self.cut, self.healed_s, self.last_s, self.random = set(), {}, {}, {}
+        self.to_flush = set()  # connections with frames of this round
         self.busy_s = time.monotonic()
         self.selector = selectors.DefaultSelector()
         self.listener = socket.socket(socket.AF_UNIX)
@@ -71,16 +81,20 @@ class Switch:
         """Pass messages on, until the parent ends this process."""
         self._tell("open")
         while True:
-            # By microseconds; the selector itself waits for whole milliseconds.
-            select.select([self.selector], [], [], self._pause())
-            for key, _ in self.selector.select(0):
+            pause_s = self._pause()
+            if pause_s:  # by microseconds; the selector waits for whole milliseconds
+                select.select([self.selector], [], [], pause_s)
+                pause_s = 0
+            for key, _ in self.selector.select(pause_s):
                 key.data()
             self._deliver()
+            self._flush()
 
     def _pause(self):
         if not self.in_flight:
             return None
-        return max(0.0, self.in_flight[0].due_s - time.monotonic())
+        due_s = self.in_flight[0].due_s - time.monotonic()
+        return min(max(0.0, due_s), _LONGEST_S)
 
     def _tell(self, *words):
         self.child.send(pickle.dumps(words))
@@ -105,7 +119,7 @@ class Switch:
             self._read(node)
             self._lose(node)
         self.nodes[node] = connection
-        connection.send(b"welcome")
+        self._put(node, b"welcome")
         read = lambda: self._read(node)  # noqa: E731
         self.selector.modify(connection, selectors.EVENT_READ, read)
         for frame in frames:
@@ -115,8 +129,8 @@ class Switch:
         connection = self.nodes.get(node)
         if connection is None:
             return
-        connection.flush()
-        self._watch_for_room(connection)
+        if connection.waiting:
+            self.to_flush.add(connection)
         try:
             frames = connection.read()
         except Disconnected:
@@ -128,6 +142,7 @@ class Switch:
         """Remove a node whose process has ended; drop the messages under way to it."""
         connection = self.nodes.pop(node, None)
         if connection is not None:
+            self.to_flush.discard(connection)
             self._close(connection)
         self._drop_all(lambda message: message.dst == node)
 
@@ -135,12 +150,22 @@ class Switch:
         self.selector.unregister(connection)
         connection.close()
 
-    def _watch_for_room(self, connection):
-        events = selectors.EVENT_READ
-        events |= selectors.EVENT_WRITE if connection.waiting else 0
-        key = self.selector.get_key(connection)
-        if key.events != events:
-            self.selector.modify(connection, events, key.data)
+    def _put(self, node, payload):
+        connection = self.nodes[node]
+        connection.put(payload)
+        self.to_flush.add(connection)
+
+    def _flush(self):
+        """Send what this round has for each node; watch those without room for it."""
+        self.log.flush()
+        for connection in self.to_flush:
+            connection.flush()
+            events = selectors.EVENT_READ
+            events |= selectors.EVENT_WRITE if connection.waiting else 0
+            key = self.selector.get_key(connection)
+            if key.events != events:
+                self.selector.modify(connection, events, key.data)
+        self.to_flush.clear()
 
     # messages
 
@@ -150,14 +175,14 @@ class Switch:
         link = src, dst
         if link not in self.random:
             self.random[link] = random.Random(f"{self.seed}: {src} to {dst}")
-        draw = self.random[link]
-        dropped, twice = draw.random(), draw.random()
-        delays = [draw.uniform(*self.delivery.delay_s) for _ in range(2)]
+        draw, delivery = self.random[link], self.delivery
+        dropped = draw.random() < delivery.loss
+        copies = 2 if draw.random() < delivery.duplicate else 1
+        delays = [_delay_s(delivery, draw) for _ in range(copies)]
         cut = link in self.cut or sent_s < self.healed_s.get(link, 0.0)
-        if cut or dst not in self.nodes or dropped < self.delivery.loss:
+        if cut or dst not in self.nodes or dropped:
             return self._drop(src, number)
-        copies = 2 if twice < self.delivery.duplicate else 1
-        for delay_s in delays[:copies]:
+        for delay_s in delays:
             self._start(link, number, body, delay_s)
 
     def _start(self, link, number, body, delay_s):
@@ -172,13 +197,8 @@ class Switch:
         while self.in_flight and self.in_flight[0].due_s <= now:
             _, _, src, dst, number, body = heapq.heappop(self.in_flight)
             generation = self.generations.of(src, dst)
-            self._pass(dst, ARRIVAL.pack(FROM_NODE, src, number, generation) + body)
+            self._put(dst, ARRIVAL.pack(FROM_NODE, src, number, generation) + body)
             self.busy_s = now
-
-    def _pass(self, node, payload):
-        connection = self.nodes[node]
-        connection.send(payload)
-        self._watch_for_room(connection)
 
     def _drop(self, src, number):
         self.log.note("drop", time.monotonic(), src, number)
@@ -197,11 +217,13 @@ class Switch:
         what, *rest = pickle.loads(self.child.receive())
         getattr(self, f"_on_{what}")(*rest)
 
-    def _on_call(self, node, request, body):
-        """Pass a client's request to its node; a dead node's are dropped."""
+    def _on_calls(self, calls):
+        """Pass clients' calls to their nodes; a dead node's are dropped."""
         self.busy_s = time.monotonic()
-        if node in self.nodes:
-            self._pass(node, ARRIVAL.pack(FROM_CLIENT, 0, request, 0) + body)
+        for node, attempt, request, body in calls:
+            if node in self.nodes:
+                head = ARRIVAL.pack(FROM_CLIENT, attempt % 2**16, request, 0)
+                self._put(node, head + body)
 
     def _on_links(self, token, cut):
         """Cut these links and no others; report the time when it was done."""
@@ -213,8 +235,8 @@ class Switch:
         self._drop_all(lambda message: (message.src, message.dst) in cut)
         self._tell("done", token, now)
 
-    def _on_delivery(self, token, delivery: Delivery):
-        self.delivery = delivery
+    def _on_delivery(self, token, delivery):
+        self.delivery = pickle.loads(delivery)
         self._tell("done", token, time.monotonic())
 
     def _on_quiet(self, token):

@@ -30,7 +30,7 @@ __all__ = [
 # Header of a message from a node: receiver, number, time of sending.
 DEPARTURE = struct.Struct("<HQd")
 # Header of a message from the switch: kind (from a node or a client), sender, number,
-# and the generation of the link.
+# and the generation of the link; of a client's, its attempt, its request, and 0.
 ARRIVAL = struct.Struct("<BHQI")
 FROM_NODE, FROM_CLIENT = 0, 1
 
@@ -69,7 +69,8 @@ class LinkGenerations:
 class FrameSocket:
     """One end of a Unix socket between a node and the switch; it never blocks.
 
-    waiting: bytes still to be sent, as the other end had no room for them.
+    waiting: bytes still to be sent. Frames are sent together, at the end of a round of
+    events: a system call that wakes a process costs more than all else about a frame.
     """
 
     def __init__(self, sock: socket.socket):
@@ -82,16 +83,15 @@ class FrameSocket:
         """Return the socket's descriptor, for polling."""
         return self.sock.fileno()
 
-    def send(self, payload: bytes) -> None:
-        """Send a frame, or as much of it as there is room for; `flush` sends the rest.
-
-        If the other end is closed, the frame is dropped.
-        """
+    def put(self, payload: bytes) -> None:
+        """Add a frame to those that `flush` sends."""
         self.waiting += LENGTH.pack(len(payload)) + payload
-        self.flush()
 
     def flush(self) -> None:
-        """Send more of the waiting bytes, if there is room."""
+        """Send waiting bytes, as many as there is room for.
+
+        If the other end is closed, they are dropped.
+        """
         if self.waiting:
             try:
                 del self.waiting[: self.sock.send(self.waiting)]
@@ -102,6 +102,7 @@ class FrameSocket:
 
     def finish(self) -> None:
         """Wait until everything is sent, or the other end is gone."""
+        self.flush()
         while self.waiting:
             select.select([], [self.sock], [])
             self.flush()

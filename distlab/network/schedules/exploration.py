@@ -20,7 +20,8 @@ import time
 from collections.abc import Callable
 
 from distlab.network.schedules.state import State
-from distlab.network.schedules.transitions import POSTPONED, Transitions
+from distlab.network.schedules.successor import POSTPONED
+from distlab.network.schedules.transitions import Transitions
 
 __all__ = ["Explorer"]
 

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -21,7 +22,6 @@ from distlab.faults import ClockJump, Crash, Cut, Pause, Split
 from distlab.network.client import (
     Client,
     check_clients,
-    check_repeatable,
     check_seconds,
 )
 from distlab.network.copies import SplitMix64, thaw
@@ -33,7 +33,7 @@ from distlab.network.schedules.counterexample import Counterexample, Finder, Not
 from distlab.network.schedules.monitors import violation
 from distlab.network.schedules.properties import Property, UntracedOutcome
 from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
-from distlab.network.schedules.search import check_count
+from distlab.network.schedules.search import check_counts
 from distlab.network.schedules.state import NodeMemo
 from distlab.network.schedules.transitions import FaultLimits
 from distlab.network.virtual_clock import SimulatedRun
@@ -41,21 +41,28 @@ from distlab.network.virtual_clock import SimulatedRun
 __all__ = ["fuzz"]
 
 _MOST_EVENTS = 200_000  # of one run
+_RUNS_MORE, _MOST_FOUND = 20, 4  # for a shorter schedule than the first
 _CRASHES = {"crashes": "", "power_losses": "unsynced", "disk_losses": "disk"}
+_FAULTS = (*_CRASHES, "splits", "cuts", "pauses", "clock_jumps")
 _CRASH_STEPS = {"": "crash", "unsynced": "power_loss", "disk": "disk_loss"}
 
 
 class Fuzzed(NamedTuple):
-    """The extent of fuzzing: runs, their events and faults, and the duration."""
+    """The extent of fuzzing: runs, their events and faults, and the duration.
 
-    runs: int
-    events: int
-    faults: int
-    seconds: float
+    judged: how many runs `check` has judged; the others were not settled at their end.
+    """
+
+    runs: int = 0
+    events: int = 0
+    faults: int = 0
+    seconds: float = 0.0
+    judged: int = 0
 
     def __str__(self):
         counted = f"{self.runs:,} runs, {self.events:,} events, {self.faults:,} faults"
-        return f"{counted} in {self.seconds:.1f} s"
+        few = f"; only {self.judged:,} were settled" if self.judged < self.runs else ""
+        return f"{counted} in {self.seconds:.1f} s{few}"
 
 
 def fuzz(
@@ -66,13 +73,6 @@ def fuzz(
     *,
     invariant: Callable | None = None,
     monitors: Iterable = (),
-    crashes: int = 0,
-    power_losses: int = 0,
-    disk_losses: int = 0,
-    splits: int = 0,
-    cuts: int = 0,
-    pauses: int = 0,
-    clock_jumps: int = 0,
     loss: float = 0.0,
     duplicates: float = 0.0,
     delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
@@ -82,14 +82,16 @@ def fuzz(
     seed: int = 0,
     runs: int | None = None,
     within_s: float = 10.0,
+    **faults: int,
 ) -> Counterexample | NotFound:
     """Run a protocol at random on the virtual clock, until a run breaks it.
 
     check, invariant, monitors, settled: as in a search. `check` judges each run at its
         end, and what comes after what; the seconds of a run are not those of its
         schedule.
-    crashes to clock_jumps: how often each may happen in one run. loss, duplicates: the
-        share of messages, at most, that are dropped or arrive twice.
+    faults: crashes, power_losses, disk_losses, splits, cuts, pauses, clock_jumps: how
+        often each may happen in one run. loss, duplicates: the shares of messages, at
+        most, that are dropped or arrive twice.
     timeout_s: clients' time-outs are between these; None for their own.
     until_s: the virtual time at which a run ends, if its clients are not done before.
     runs, within_s: it ends after so many runs, or so many seconds.
@@ -99,21 +101,16 @@ def fuzz(
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes)
-    clients = check_clients(clients, nodes)
-    check_repeatable(clients)
+    clients = check_clients(clients, nodes, repeatable=True)
+    check_delivery(delivery)
     check_delivery(replace(delivery, loss=loss, duplicate=duplicates))
     check_seconds("within_s", within_s)
     check_seconds("until_s", until_s)
     wanted = Property(check, invariant, monitors)
-    most = {"crashes": crashes, "power_losses": power_losses}
-    most |= {"disk_losses": disk_losses, "splits": splits, "cuts": cuts}
-    most |= {"pauses": pauses, "clock_jumps": clock_jumps}
-    for name, number in most.items():
-        check_count(name, number)
-    if runs is not None:
-        check_count("runs", runs)
+    check_counts(faults, _FAULTS)
+    check_counts({} if runs is None else {"runs": runs})
     shares = (delivery, loss, duplicates)
-    plan = _RunPlan(nodes, clients, most, shares, timeout_s, until_s, seed)
+    plan = _RunPlan(nodes, clients, faults, shares, timeout_s, until_s, seed)
     one = _Fuzzing((make, nodes, clients), wanted, plan, settled)
     return one.run(count() if runs is None else range(runs), within_s)
 
@@ -122,7 +119,8 @@ class _RunPlan:
     """The plan of each run: its faults, delivery, and clients' time-outs, by chance."""
 
     def __init__(self, nodes, clients, most, shares, timeout_s, until_s, seed):
-        self.nodes, self.clients, self.most, self.shares = nodes, clients, most, shares
+        self.nodes, self.clients, self.shares = nodes, clients, shares
+        self.most = {kind: most.get(kind, 0) for kind in _FAULTS}
         self.timeout_s, self.until_s, self.seed = timeout_s, until_s, seed
         if timeout_s is not None:
             check_range("timeout_s", timeout_s)
@@ -155,6 +153,8 @@ class _RunPlan:
         """Return faults in a part of the run, which may be short and full of them."""
         faults, busy = [], []
         for kind, most in self.most.items():
+            if self.nodes == 1 and kind in ("splits", "cuts"):
+                continue
             for _ in range(chance.randint(0, most)):
                 at_s = chance.uniform(0, span_s)
                 until_s = at_s + span_s * 10 ** chance.uniform(-2.5, -0.3)
@@ -172,13 +172,11 @@ class _RunPlan:
         """Return (what has one such fault at a time, a fault)."""
         node, everyone = chance.randrange(self.nodes), range(self.nodes)
         if kind == "splits":
-            side = set(
-                chance.sample(everyone, chance.randint(1, max(1, self.nodes - 1)))
-            )
+            side = set(chance.sample(everyone, chance.randint(1, self.nodes - 1)))
             rest = [other for other in everyone if other not in side]
             return kind, Split(at_s, sorted(side), rest, until_s=until_s)
         if kind == "cuts":
-            src, dst = chance.choices(everyone, k=2)
+            src, dst = chance.sample(everyone, 2)
             return (src, dst), Cut(at_s, src, dst, until_s)
         if kind == "pauses":
             return node, Pause(node, at_s, until_s)
@@ -205,7 +203,7 @@ class _FuzzRun(SimulatedRun):
         make, nodes, _ = what
         clients, self.faults, delivery, seed = plan
         super().__init__(make, nodes, clients, self.faults, delivery, seed)
-        self.wanted, self.settled, self.why = wanted, settled, ""
+        self.wanted, self.settled, self.why, self.judged = wanted, settled, "", True
         self.monitors = [thaw(ghost) for ghost in ghosts]
         self._to_itself, self._most_events = [], _MOST_EVENTS
         self._objects = [None] * nodes
@@ -226,7 +224,8 @@ class _FuzzRun(SimulatedRun):
         return self.why
 
     def _judge_the_end(self):
-        if self.wanted.check and (not self.settled or self._is_settled()):
+        self.judged = not self.settled or self._is_settled()
+        if self.wanted.check and self.judged:
             saved = [disk.values for disk in self.disks]
             about = self.history(), self._objects, saved, self.now
             self.why = self.wanted.of_outcome(UntracedOutcome(*about))
@@ -269,9 +268,10 @@ class _FuzzRun(SimulatedRun):
         else:
             super().send(src, to, message)
 
-    def _ask(self, number):
-        if not self._postponed(self.sessions[number].attempts.node, self._ask, number):
-            super()._ask(number)
+    def _ask(self, number, attempt):
+        node = self.sessions[number].attempts.node
+        if not self._postponed(node, self._ask, number, attempt):
+            super()._ask(number, attempt)
 
     def _crash(self, node, loses):
         super()._crash(node, loses)
@@ -358,23 +358,35 @@ class _Fuzzing:
         self.ghosts = [memo.values.frozen(number) for number in memo.ghosts]
 
     def run(self, numbers: Iterable[int], within_s: float) -> Counterexample | NotFound:
-        """Return what is found in the runs with these numbers."""
-        begun, done, events, faults = time.monotonic(), 0, 0, 0
+        """Run the runs with these numbers, until one is wrong."""
+        begun, so_far = time.monotonic(), Fuzzed()
         with Progress() as progress:
             for number in numbers:
-                if (spent_s := time.monotonic() - begun) > within_s:
+                if so_far.seconds > within_s:
                     break
-                fuzzed = Fuzzed(done, events, faults, spent_s)
-                progress.show(f"fuzzing: {fuzzed} of {within_s:g} s".format)
+                progress.show(partial("fuzzing: {} of {:g} s".format, so_far, within_s))
                 run = self._new(_FuzzRun, number)
                 why = run.find(self.plan.until_s)
-                done, events = done + 1, events + run.taken
-                faults += len(run.faults)
+                so_far = Fuzzed(
+                    so_far.runs + 1,
+                    so_far.events + run.taken,
+                    so_far.faults + len(run.faults),
+                    time.monotonic() - begun,
+                    so_far.judged + run.judged,
+                )
                 if why:
-                    progress.show(f"shrinking what run {number:,} has found".format)
-                    spent_s = time.monotonic() - begun
-                    return self._found(number, Fuzzed(done, events, faults, spent_s))
-        return NotFound(Fuzzed(done, events, faults, time.monotonic() - begun))
+                    progress.show(partial("shrinking run {:,}".format, number))
+                    return self._shortest(number, so_far)
+        return NotFound(so_far)
+
+    def _shortest(self, number, fuzzed):
+        """Return the counterexample of this run, or a shorter one of the next runs."""
+        found = [self._found(number, fuzzed)]
+        for other in range(number + 1, number + _RUNS_MORE):
+            run = self._new(_FuzzRun, other)
+            if len(found) < _MOST_FOUND and run.find(self.plan.until_s):
+                found.append(self._found(other, fuzzed))
+        return min(found, key=lambda one: len(one.schedule))
 
     def _new(self, kind, number):
         plan = self.plan.of_run(number)

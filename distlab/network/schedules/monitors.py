@@ -54,7 +54,7 @@ def new_monitors(monitors: Iterable) -> list[Monitor]:
 
 
 def violation(check: Callable, *subject: Any, name: str = "") -> str:
-    """Return what a check finds wrong, in words; "" if nothing is.
+    """Return a violation that a check finds, in words; "" if there is none.
 
     Raises: InvalidArgument if it does not tell.
     """

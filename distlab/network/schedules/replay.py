@@ -8,7 +8,7 @@ from typing import Any
 
 from distlab.errors import NotDeterministic
 from distlab.history import History
-from distlab.network.client import Client, check_clients, check_repeatable
+from distlab.network.client import Client, check_clients
 from distlab.network.copies import freeze
 from distlab.network.describe import shorten
 from distlab.network.node import session_of
@@ -18,9 +18,9 @@ from distlab.network.outcome import Outcome
 from distlab.network.schedules.properties import Property, StateOutcome
 from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
 from distlab.network.schedules.state import NodeMemo, State
+from distlab.network.schedules.successor import Successor
 from distlab.network.schedules.transitions import (
     FaultLimits,
-    Successor,
     Transitions,
     describe_sides,
 )
@@ -81,8 +81,7 @@ def replay(
     Raises: InvalidArgument for an invalid schedule.
     """
     check_nodes(nodes)
-    clients = check_clients(clients, nodes)
-    check_repeatable(clients)
+    clients = check_clients(clients, nodes, repeatable=True)
     schedule = (
         schedule if isinstance(schedule, EventSchedule) else EventSchedule(schedule)
     )

@@ -12,7 +12,6 @@ from distlab.errors import InvalidArgument
 from distlab.network.client import (
     Client,
     check_clients,
-    check_repeatable,
     check_seconds,
 )
 from distlab.network.node_host import check_nodes
@@ -23,7 +22,7 @@ from distlab.network.schedules.schedule import EventSchedule
 from distlab.network.schedules.shrinking import shortest
 from distlab.network.schedules.transitions import FaultLimits, all_splits
 
-__all__ = ["check_count", "search"]
+__all__ = ["check_counts", "search"]
 
 _MOST_NODES = 100
 _FAULTS = FaultLimits._fields[:8]
@@ -72,36 +71,27 @@ def search(
     invariant: Callable | None = None,
     monitors: Iterable = (),
     start: EventSchedule | Iterable[str] = (),
-    crashes: int = 0,
-    power_losses: int = 0,
-    disk_losses: int = 0,
-    drops: int = 0,
-    duplicates: int = 0,
-    splits: int | Sequence = 0,
-    cuts: int = 0,
-    clock_jumps: int = 0,
     timers: int = 8,
     steps: int = 80,
     settled: bool = False,
     seed: int = 0,
     within_s: float = 10.0,
+    **faults: int | Sequence,
 ) -> Counterexample | NotFound:
     """Search for a schedule that breaks a protocol; return the shortest one found.
 
     There is no time in a schedule: any message under way may be next, any client may
     make its next call, any timer may run out. The nodes are made by make(me, peers).
 
-    start: a schedule, or its sentences, from the end of which it explores; the limits
-        below are for what follows.
+    start: a schedule, or its sentences, from the end of which it explores.
     check: called with the outcome of a schedule; it returns a verdict with `violated`,
         or True or False, or asserts. invariant: the same, called with the list of the
         nodes' objects after every step, None for a dead one. monitors: subclasses of
         `Monitor`, which remember.
-    crashes to clock_jumps: how often these may happen in one schedule. A power loss is
-        a crash that loses what no `Sync` covers, a disk loss one that loses all that
-        was saved; a cut is of one direction of a link; a clock jumps by an hour. Else
-        clocks stand still. splits may also list the ways in which the network may
-        split, once in all: [([0], [1, 2])].
+    faults: crashes, power_losses (of what no `Sync` covers), disk_losses, drops,
+        duplicates, splits, cuts (of one direction of a link), clock_jumps (by an hour;
+        else clocks stand still): how often these may happen in one schedule. splits may
+        also list the ways to split, once in all: [([0], [1, 2])].
     timers: how often timers may run out. steps: how long a schedule may be.
     settled: whether `check` judges only outcomes in which no message is under way, no
         node dead and the network whole, as is right for what must be true in the end.
@@ -111,28 +101,31 @@ def search(
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes, _MOST_NODES)
-    clients = check_clients(clients, nodes)
-    check_repeatable(clients)
+    clients = check_clients(clients, nodes, repeatable=True)
     check_seconds("within_s", within_s)
     wanted = Property(check, invariant, monitors)
-    ways, splits = _splits(splits, nodes)
-    counts = crashes, power_losses, disk_losses, drops, duplicates, splits, cuts
-    limits = FaultLimits(*counts, clock_jumps, timers, steps, ways)
-    for name, count in limits._asdict().items():
-        if name != "ways":
-            check_count(name, count)
+    ways, splits = _splits(faults.get("splits", 0), nodes)
+    counts = faults | {"splits": splits}
+    check_counts(counts, _FAULTS)
+    check_counts({"timers": timers, "steps": steps})
+    limits = FaultLimits(**counts, timers=timers, steps=steps, ways=ways)
     one = _ScheduleSearch((make, nodes, clients), wanted, limits, seed, settled)
     return one.run(EventSchedule(start), within_s)
 
 
-def check_count(name: str, count: Any) -> None:
-    """Check that `count` is a number from 0 on.
+def check_counts(counts: dict[str, Any], known: Sequence[str] = ()) -> None:
+    """Check that every count is a number from 0 on, of a fault that is known, if given.
 
     Raises: InvalidArgument.
     """
-    whole = isinstance(count, int) and not isinstance(count, bool)
-    if not whole or count < 0:
-        raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
+    for name, count in counts.items():
+        if known and name not in known:
+            raise InvalidArgument(
+                f"{name} is no fault here. These may happen: {', '.join(known)}."
+            )
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if not whole or count < 0:
+            raise InvalidArgument(f"{name} is a number from 0 on, and got {count!r}.")
 
 
 def _splits(splits, nodes):
@@ -159,7 +152,7 @@ class _ScheduleSearch(Finder):
     """One search: explore, shrink, and replay the counterexample on real nodes."""
 
     def run(self, start: EventSchedule, within_s: float) -> Counterexample | NotFound:
-        """Return what is found from the end of the schedule `start` on."""
+        """Search from the end of the schedule `start` on."""
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
             self.begin(start)

@@ -64,22 +64,16 @@ def shrink(steps: list[ScheduleStep], still: Callable) -> list[ScheduleStep]:
         fewer = [step for step in steps if step.kind != kind]
         if len(fewer) < len(steps):
             steps = still(fewer) or steps
-    before = -1
-    while before != len(steps):
-        before, size = len(steps), len(steps) // 2
-        while size:
-            steps, size = _without_some(steps, size, still), size // 2
-    return steps
-
-
-def _without_some(steps, size, still):
-    """Leave out `size` steps at a time, from the end on, where the rest still fails."""
-    at = len(steps) - size
-    while at > -size:
-        fewer = still(steps[: max(at, 0)] + steps[at + size :])
-        if fewer is not None:
-            steps = fewer
-        at = min(at, len(steps)) - size
+    size = max(len(steps) // 2, 1)
+    while steps:
+        before, end = len(steps), len(steps)
+        while end > 0:  # from the end, as what precedes it is played already
+            begin = max(end - size, 0)
+            steps = still(steps[:begin] + steps[end:]) or steps
+            end = begin
+        if size == 1 and len(steps) == before:
+            break
+        size = max(size // 2, 1)
     return steps
 
 

@@ -66,8 +66,8 @@ class State(NamedTuple):
     timers: of each node, (round, number of name), in order. syncs: of each node, oldest
     first, (number of token, how many writes it covers). clocks: their readings.
     pending: messages under way, in the default order.
-    clients: (`Attempts`, numbers of results). sides: the side of each node, if the
-    network is partitioned. severed: links that are cut, (src, dst).
+    clients: (`ClientProgress`, numbers of results). sides: the side of each node, in a
+    network partition. severed: links that are cut, (src, dst).
     ghosts: number of each monitor's memory. broken: number of what one finds wrong.
     crashes to clock_jumps, fired: how often that has happened.
     past: the clients' calls (0, client) and responses (1, client, outcome, number), in
@@ -192,7 +192,7 @@ class NodeMemo:
         return self.values[memory]
 
     def fails(self, error: NodeFailed) -> tuple:
-        """Return what `do` does for a node that fails."""
+        """Return (0, no effects, number) for a node that fails, as `do` does."""
         self.watchdog.inside = False
         self.failures.append(error)
         return 0, (), len(self.failures) - 1

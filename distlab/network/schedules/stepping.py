@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.client import Client, check_clients, check_repeatable
+from distlab.network.client import Client, check_clients
 from distlab.network.describe import shorten
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
@@ -36,8 +36,9 @@ _STYLE = f"""<style>
 .distlab-steps, .distlab-steps .widget-box {{ overflow: visible; }}
 .distlab-steps .widget-box.distlab-steps-row {{ display: flex; flex-flow: row wrap;
   gap: 4px; padding: 2px 0; }}
-.distlab-steps button.jupyter-button {{ width: auto; max-width: 100%; margin: 0;
-  padding: 0 10px; text-align: left; overflow: hidden; text-overflow: ellipsis; }}
+.distlab-steps button.jupyter-button {{ width: auto; max-width: 100%; height: auto;
+  min-height: 28px; margin: 0; padding: 3px 10px; line-height: 1.4;
+  text-align: left; white-space: normal; overflow-wrap: anywhere; }}
 .distlab-steps .widget-html, .distlab-steps .widget-html-content {{ height: auto;
   margin: 0; line-height: 1.5; color: var(--jp-ui-font-color1, {INK}); }}
 .distlab-steps-nodes {{ overflow-wrap: anywhere; }}
@@ -64,8 +65,7 @@ def step_through(
     In a notebook the result has a button for each event that may be next.
     """
     check_nodes(nodes, _MOST_NODES)
-    clients = check_clients(clients, nodes)
-    check_repeatable(clients)
+    clients = check_clients(clients, nodes, repeatable=True)
     wanted = Property(check, invariant, monitors, needed=False)
     counts = {name: _NO_END for name in FaultLimits._fields if name not in _RARE}
     limits = FaultLimits(**counts | {"ways": all_splits(nodes)})

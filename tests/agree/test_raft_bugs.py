@@ -1,0 +1,91 @@
+"""Without one rule of Raft, a schedule is found that breaks one of its properties."""
+
+import pytest
+import raft_bugs as bugs
+from raft_bugs import ALL, JUDGED, fuzzed, hunt
+
+from distlab.agree.raft import RaftStore
+from distlab.agree.raft.monitors import raft_monitors
+from distlab.network import replay
+
+LEADS, LOGS = "election safety", "log matching"
+COMPLETE, STATES = "leader completeness", "state machine safety"
+CLIENTS = "client"
+
+# What breaks without the rule, and a seed with which that is found soon.
+BREAKS = {
+    bugs.VoteNotSaved: (LEADS, 0),
+    bugs.TermNotSaved: (LEADS, 1),
+    bugs.VoteForOlderLog: (COMPLETE, 0),
+    bugs.NoPreviousTest: (LOGS, 0),
+    bugs.AlwaysTruncates: (STATES, 1),
+    bugs.CommitsOldTerms: (COMPLETE, 0),
+    bugs.StaleReply: (LEADS, 0),
+    bugs.MatchIsNext: (COMPLETE, 0),
+    bugs.LocalRead: (CLIENTS, 1),
+    bugs.AnswersByIndex: (CLIENTS, 1),
+    bugs.NeverStepsDown: (LEADS, 2),
+    bugs.TwoChanges: (COMPLETE, 0),
+    bugs.AppliesTwice: (CLIENTS, 1),
+    bugs.WallClockLease: (CLIENTS, 2),
+}
+
+
+SLOW = {bugs.AppliesTwice, bugs.WallClockLease}  # two seconds and more
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [pytest.param(b, marks=[pytest.mark.nightly] * (b in SLOW)) for b in BREAKS],
+)
+def test_without_a_rule_its_property_breaks_in_few_steps(bug):
+    words, seed = BREAKS[bug]
+    found = hunt(bug, seed)
+    assert words in found.why and len(found.schedule) < 60
+    make, nodes, clients = found.what
+    again = replay(
+        make, nodes, clients, found.schedule, monitors=raft_monitors(), seed=found.seed
+    )
+    assert not again.stopped and (words == CLIENTS or again.why == found.why)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("bug", bugs.FUZZED)
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_with_other_seeds_it_is_found_as_well(bug, seed):
+    assert hunt(bug, seed, runs=3000)
+
+
+def right(runs, **how):
+    more = {"clock_jumps": 3, "knobs": {"snapshot_every": 4}}
+    nothing = fuzzed(RaftStore, 1, runs, **ALL | more | how)
+    assert not nothing and nothing.explored.runs == runs
+    return nothing
+
+
+@pytest.mark.parametrize("lease", [False, True])
+def test_the_right_one_stands_random_schedules(lease):
+    right(200, lease=lease)
+    right(50, lease=lease, check=JUDGED["check"])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("lease", [False, True])
+def test_the_right_one_stands_thousands_of_random_schedules(lease):
+    right(4000, lease=lease)
+    right(1000, lease=lease, check=JUDGED["check"])
+
+
+def test_an_old_entry_on_a_majority_is_not_committed_as_in_figure_8():
+    found = hunt(bugs.CommitsOldTerms, 0)
+
+    class OneByOne(RaftStore):
+        most_entries = 1
+
+    make, nodes, _ = found.what
+    make = type(make)(OneByOne, **make.keywords)
+    mended = replay(
+        make, nodes, (), found.schedule, monitors=raft_monitors(), seed=found.seed
+    )
+    assert not mended.violated and mended.outcome.nodes[2].role == "leader"
+    assert all(node.commit == 0 for node in mended.outcome.nodes)
