@@ -4,7 +4,7 @@ In a plan, "0.1 0 add n 1" is a call at 0.1 s at node 0; 1 stands for a drawn va
 """
 
 import random
-from functools import partial
+from functools import partial, reduce
 from types import SimpleNamespace
 
 from distlab.checks import kit
@@ -100,7 +100,10 @@ def _require(right, run, **facts):
         for item in sorted(_wrong(right, want, got)):
             updates = [one for one, _ in known if item in ("", one.value)]
             updates.sort(key=lambda update: update.start)
-            found = f"{listed(run, [one])}\nExpected {want}. Its replica knew of these "
+            shown = want if right is _sum else sorted(want)
+            found = (
+                f"{listed(run, [one])}\nExpected {shown}. Its replica knew of these "
+            )
             found += f"updates{item and f' of {item}'}:\n{listed(run, updates)}"
             down = right is _sum and any(each.value < 0 for each in updates)
             _fail(run, found, **_kind(right, want, got), down=down, **facts)
@@ -156,11 +159,11 @@ def _searched(right, nodes):
     clients = [Client(0, _pair(right, one)), Client(1, [Call("add", "n", two)])]
 
     def objection(run):
-        known = frozenset()  # of each item one client alone makes all updates
-        for each in run.history:
-            known = _with(known, each)
+        # Of each item one client alone makes all updates, so they are in order.
+        known = reduce(_with, run.history, frozenset())
         want, values = right(known), [node.result_of("value") for node in run.nodes]
-        found = f"All has arrived, and the replicas have {values}; expected {want}."
+        shown = want if right is _sum else sorted(want)
+        found = f"All has arrived, and the replicas have {values}; expected {shown}."
         wrong = [_kind(right, want, got) for got in values if _wrong(right, want, got)]
         return SimpleNamespace(violated=wrong, why=found, facts=wrong[:1])
 
@@ -234,13 +237,11 @@ def _reads(nodes, n, some, reads, gap_s=0.2, most_s=1, cuts=(), **how):
     return run
 
 
-def _costs(sizes, stale, nodes):
-    for n in sizes:
-        asked = 2 * (n // 2)
-        for some in (1, n // 2 + 1) if stale else (n,):
-            first = 0 if some == 1 else n - 1  # who holds it, or who does not
-            reads = [first, *_random.choices(range(n), k=9)]
-            _require_few(_reads(nodes, n, some, reads), n - some, asked)
+def _costs(plan, nodes):
+    for n, some, count in plan:
+        first = 0 if some == 1 else n - 1  # a node that holds it, or not
+        reads = [first, *_random.choices(range(n), k=count)]
+        _require_few(_reads(nodes, n, some, reads), n - some, 2 * (n // 2))
 
 
 def _require_few(run, stale, asked):
@@ -260,8 +261,9 @@ def _cut_off(nodes):
     for n in (3, 4, 5):
         q = n // 2 + 1
         _reads(nodes, n, 1, [*range(q)] * 2, cuts=[(0.95, q, None)])
-        # What the first read sends after it has heard others is dropped.
-        _reads(nodes, n, 1, [*range(n)], cuts=[(1.025, 1, 2.5)], **how)
+    # What the first read sends after it has heard others is dropped, or one part of it.
+    for n, side in ((3, 1), (4, 1), (5, 1), *[(5, 2)] * 8):
+        _reads(nodes, n, 1, [*range(n)], cuts=[(1.025, side, 2.5)], **how)
 
 
 def _drops(nodes):
@@ -301,8 +303,10 @@ _ALONE = {
         "0 0 add n 0, 0.1 0 read n, 0.2 0 add n 1, 0.3 0 add n 1, 0.4 0 read n, "
         "0.5 0 remove n 1, 0.6 0 read n, 0.7 0 remove n 0, 0.8 0 remove n 2, "
         "0.9 0 read n, 1 0 add n 0, 1.1 0 add n 2"]}
-_AGAIN = {_items: [  # a crash at 0.5
-    "0.1 0 add n 0, 0.2 0 add n 1, 0.3 0 remove n 1, 1 0 add n 2, 1.1 0 add n 3"]}
+_AGAIN = {  # a crash at 0.5
+    _sum: ["0.1 0 add n 0, 0.2 0 add n 1, 1 0 add n 2, 1.1 0 add n 8"],
+    _items: [
+        "0.1 0 add n 0, 0.2 0 add n 1, 0.3 0 remove n 1, 1 0 add n 2, 1.1 0 add n 3"]}
 _SPLIT, _CRASH = Split(0.5, [0, 1], [2], until_s=1.5), Crash(0, 0.5, until_s=0.6)
 _CRDT = {
     "one replica": partial(_planned, 1, _ALONE),
@@ -311,9 +315,10 @@ _CRDT = {
     "searched": _searched, "after many updates": _much_later,
     "many runs of 3": partial(_many, 3), "many runs of 5": partial(_many, 5)}
 _READ = {
-    "nothing is stale": partial(_costs, (2, 3, 4, 5), False),
-    "stale nodes": partial(_costs, (3, 4, *[5] * 8), True),
-    "stale nodes of 7": partial(_costs, (7,), True),
+    "nothing is stale": partial(_costs, [(n, n, 9) for n in (2, 3, 4, 5)]),
+    "stale nodes": partial(_costs, [
+        *[(n, 1, 9) for n in (3, 4, 5, 5)], (3, 2, 2), (4, 3, 2), *[(5, 3, 2)] * 20]),
+    "stale nodes of 7": partial(_costs, [(7, 1, 9), *[(7, 4, 2)] * 6]),
     "nodes cut off": _cut_off, "drops": _drops, "searched": _reads_searched}
 
 HINTS = [
@@ -332,6 +337,12 @@ HINTS = [
         "are there, all of them, and not the item for ever.",
         "Do the updates of the verdict by hand on one replica, and write down the "
         "dots after each. Which does remove take out? Has each add its own dot?"]),
+    Hint(lambda f: f["restarted"] and f["kind"] in ("sum", "lost"), [
+        "An update after the restart is lost, as if it were known already. Only "
+        "self.state survives a crash. From which number does the replica go on?",
+        "Which attribute of yours has the sum so far, or the number of the last add? "
+        "After a restart __init__ runs, and then merge(saved state). What is that "
+        "attribute then?"]),
     Hint(lambda f: f["kind"] == "sum" and f["planned"] and f["down"], [
         "While adds are positive it is right. A replica's number can go down, so the "
         "greater of two numbers is not the newer one.",
@@ -348,16 +359,11 @@ HINTS = [
         "it knows what both knew; an older state must not replace a newer one.",
         "Replicas 0 and 1 both add, and then merge each other's state. Write down both "
         "states before and after. Then let the older state of replica 0 come last."]),
-    Hint(lambda f: f["restarted"] and f["kind"] == "lost", [
-        "After the restart an add got a dot that had been used before it, so the "
-        "others take it for one that was removed. Only self.state survives a crash.",
-        "Which attribute of yours has the number of the last add? After a restart "
-        "__init__ runs, and then merge(saved state). What is that attribute then?"]),
     Hint(lambda f: f["kind"] == "back", [
-        "A removed item is there again. A state from before the remove still has its "
-        "dot: is it new to this replica, or has this replica seen it already?",
-        "Take the dot that comes back. It is in one state and not in the other. What "
-        "does the version vector of the state that lacks it say about its number?"]),
+        "A removed item is still there, or there again. One state has its dot, and "
+        "another lacks it: has that one not seen the add yet, or the remove already?",
+        "Take that dot, at the merge after which it should be gone. What does the "
+        "version vector of the state that lacks it say about its number?"]),
     Hint(lambda f: f["kind"] == "lost", [
         "An add is missing that no remove had seen. A remove ends the adds that its "
         "replica knew of; a concurrent or a later add has another dot.",
