@@ -67,7 +67,7 @@ def _follow(text, make):
     for (state, rule, right), yours in zip(rows, said, strict=True):
         if yours != right:
             found = f"A node of five with {state}:\n    {rule}\n    expected  {right}"
-            name = rule.removeprefix("then(").split("(")[0]
+            name = rule.split("(")[0]
             raise Wrong(f"{found}\n    yours     {yours}", rule=name)
 
 
@@ -78,34 +78,28 @@ def _answers(make, rows):
 
 def _answer(make, state, rule):
     space = dict(make.may_vote.__globals__)
+    node, other = (make(0, (1, 2, 3, 4)) for _ in range(2))
+    node.random = random.Random(0)
 
     def log(terms):
         return [space["Entry"](int(term)) for term in terms]
 
-    def node_with(state):
-        node = make(0, (1, 2, 3, 4))
-        node.random = random.Random(0)
-        for name, value in eval(f"dict({state})").items():
-            setattr(node, name, log(value) if name == "log" else value)
-        return node
-
-    def then(effects, name):
-        list(effects or ())
-        return getattr(node, name)
-
     def restored(value):
-        other = make(0, (1, 2, 3, 4))
         other.restore(value)
         return other.term, other.voted_for, "".join(str(e.term) for e in other.log)
 
-    node = node_with(state)
+    for name, value in eval(f"dict({state})", space).items():
+        setattr(node, name, log(value) if name == "log" else value)
     methods = {name: getattr(node, name) for name in dir(make) if name[0] != "_"}
-    space |= methods | {"log": log, "then": then, "restored": restored}
-    said = eval(rule, space)
-    if rule.startswith(("may_", "fits")):
+    space |= methods | {"log": log, "restored": restored}
+    *events, asked = rule.split("; ")
+    for event in events:
+        list(eval(event, space) or ())
+    said = eval(asked, space | vars(node) if events else space)
+    if asked.startswith(("may_", "fits")):
         return str(bool(said))
     many = type(said) in (list, tuple) and said and hasattr(said[0], "term")
-    return "".join(str(entry.term) for entry in said) if many else repr(said)
+    return "".join(str(entry.term) for entry in said) if many else str(said)
 
 
 # whole runs
@@ -309,78 +303,79 @@ _PARTS = {"splits": 3, "cuts": 3, "pauses": 1, "timeout_s": None}
 _POWER = {"crashes": 5, "power_losses": 5, "timeout_s": None, "until_s": 1.5}
 _CRASH = {"crashes": 3, "power_losses": 3, "splits": 2, "cuts": 2, "until_s": 4.0,
           "timeout_s": (0.2, 0.5), "delivery": Delivery((0.001, 0.03))}
-_WRITES, _CALLS = "append {0}, append {0}", "append {0}, read, append {0}, read"
+_WRITERS = _writers("append {0}, append {0}", 3)
+_CALLERS = _writers("append {0}, read, append {0}, read", 9)
 _VOTES = {
     "the rules": """
-        term=1, log=''  may_vote(1, RequestVote(1, 0, 0))  True
-        term=3, log='112'  may_vote(1, RequestVote(3, 3, 2))  True
-        term=3, log='112', voted_for=1  may_vote(1, RequestVote(3, 3, 2))  True
-        term=3, log='112', voted_for=2  may_vote(1, RequestVote(3, 3, 2))  False
-        term=3, log='112', voted_for=0  may_vote(1, RequestVote(3, 3, 2))  False
-        term=3, log='112'  may_vote(1, RequestVote(2, 3, 2))  False
-        term=3, log='112'  may_vote(1, RequestVote(3, 2, 2))  False
-        term=3, log='112'  may_vote(1, RequestVote(3, 9, 1))  False
-        term=3, log='111'  may_vote(1, RequestVote(3, 2, 2))  True
-        term=3, log='112'  may_vote(1, RequestVote(3, 4, 2))  True
-        term=3, log='112'  then(on_request(1, RequestVote(3, 3, 2)), 'voted_for')  1
-        term=3, log='113'  then(on_request(1, RequestVote(3, 3, 2)), 'voted_for')  None
-        term=3, role='candidate', votes={0, 1}  then(on_vote(2, Vote(3, True)), 'role')  'leader'
-        term=3, role='candidate', votes={0, 1}  then(on_vote(2, Vote(2, True)), 'role')  'candidate'
-        term=3, role='candidate', votes={0, 1}  then(on_vote(2, Vote(3, False)), 'role')  'candidate'
-        term=3, role='candidate', votes={0, 1}  then(on_vote(1, Vote(3, True)), 'role')  'candidate'
-        term=3, role='follower', votes={0, 1}  then(on_vote(2, Vote(3, True)), 'role')  'follower'
-        term=3, role='leader', voted_for=0  then(see_term(5), 'role')  'follower'
-        term=3, role='leader', voted_for=0  then(see_term(5), 'voted_for')  None
-        term=3, role='leader', leader=0  then(see_term(5), 'leader')  None
-        term=3, voted_for=2  then(stand(), 'term')  4
-        term=3, voted_for=2  then(stand(), 'voted_for')  0
-        """,
+term=1, log=''  may_vote(1, RequestVote(1, 0, 0))  True
+term=3, log='112'  may_vote(1, RequestVote(3, 3, 2))  True
+term=3, log='112', voted_for=1  may_vote(1, RequestVote(3, 3, 2))  True
+term=3, log='112', voted_for=2  may_vote(1, RequestVote(3, 3, 2))  False
+term=3, log='112', voted_for=0  may_vote(1, RequestVote(3, 3, 2))  False
+term=3, log='112'  may_vote(1, RequestVote(2, 3, 2))  False
+term=3, log='112'  may_vote(1, RequestVote(3, 2, 2))  False
+term=3, log='112'  may_vote(1, RequestVote(3, 9, 1))  False
+term=3, log='111'  may_vote(1, RequestVote(3, 2, 2))  True
+term=3, log='112'  may_vote(1, RequestVote(3, 4, 2))  True
+term=3, log='112'  on_request(1, RequestVote(3, 3, 2)); voted_for  1
+term=3, log='113'  on_request(1, RequestVote(3, 3, 2)); voted_for  None
+term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, True)); role  leader
+term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(2, True)); role  candidate
+term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, False)); role  candidate
+term=3, role=CANDIDATE, votes={0, 1}  on_vote(1, Vote(3, True)); role  candidate
+term=3, role=FOLLOWER, votes={0, 1}  on_vote(2, Vote(3, True)); role  follower
+term=3, role=LEADER, voted_for=0  see_term(5); role  follower
+term=3, role=LEADER, voted_for=0  see_term(5); voted_for  None
+term=3, role=LEADER, leader=0  see_term(5); leader  None
+term=3, voted_for=2  stand(); term  4
+term=3, voted_for=2  stand(); voted_for  0
+""",
     "leaders cut off": _elected, "few messages": _cheap_elections,
     "random runs": partial(_fuzzed, 3, [], 300, until_s=1.5, **_PARTS),
     "random runs of 5": partial(_fuzzed, 5, [], 100, until_s=1.5, **_PARTS)}
 _LOG = {
     "the rules": _VOTES["the rules"] + """
-        log=''  fits(0, 0)  True
-        log='111445566'  fits(10, 6)  False
-        log='1114'  fits(10, 6)  False
-        log='11144556666'  fits(10, 6)  True
-        log='111445566677'  fits(10, 6)  True
-        log='1114444'  fits(10, 6)  False
-        log='11122233333'  fits(10, 6)  False
-        log='1114444'  fits(5, 4)  True
-        log='11122233333'  fits(3, 1)  True
-        log='11144556666'  merged(10, log('8'))  11144556668
-        log='111445566677'  merged(10, log('8'))  11144556668
-        log='1114444'  merged(5, log('55666'))  1114455666
-        log='11122233333'  merged(3, log('4455666'))  1114455666
-        log='111'  merged(3, log('44'))  11144
-        log='1114455666'  merged(3, log('44'))  1114455666
-        log='11144556666'  merged(10, ())  11144556666
-        term=4, log='124', match={1: 2, 2: 2, 3: 1, 4: 1}  may_commit(2)  False
-        term=4, log='124', match={1: 3, 2: 2, 3: 1, 4: 1}  may_commit(3)  False
-        term=4, log='124', match={1: 3, 2: 3, 3: 1, 4: 1}  may_commit(3)  True
-        term=3, log='113'  then(on_append(1, AppendEntries(3, 1, 1, (), 3, 1)), 'commit')  1
-        term=3, log='113'  then(on_append(1, AppendEntries(2, 1, 1, (), 1, 1)), 'commit')  0
-        term=5, log='1133', role='leader', match={1: 1}, next={1: 2}  then(on_reply(1, AppendReply(3, True, 4, 1)), 'match')  {1: 1}
-        term=3, log='113', role='candidate'  then(on_append(1, AppendEntries(3, 9, 3, (), 0, 1)), 'role')  'follower'
-        """,
+log=''  fits(0, 0)  True
+log='111445566'  fits(10, 6)  False
+log='1114'  fits(10, 6)  False
+log='11144556666'  fits(10, 6)  True
+log='111445566677'  fits(10, 6)  True
+log='1114444'  fits(10, 6)  False
+log='11122233333'  fits(10, 6)  False
+log='1114444'  fits(5, 4)  True
+log='11122233333'  fits(3, 1)  True
+log='11144556666'  merged(10, log('8'))  11144556668
+log='111445566677'  merged(10, log('8'))  11144556668
+log='1114444'  merged(5, log('55666'))  1114455666
+log='11122233333'  merged(3, log('4455666'))  1114455666
+log='111'  merged(3, log('44'))  11144
+log='1114455666'  merged(3, log('44'))  1114455666
+log='11144556666'  merged(10, ())  11144556666
+term=4, log='124', match={1: 2, 2: 2, 3: 1, 4: 1}  may_commit(2)  False
+term=4, log='124', match={1: 3, 2: 2, 3: 1, 4: 1}  may_commit(3)  False
+term=4, log='124', match={1: 3, 2: 3, 3: 1, 4: 1}  may_commit(3)  True
+term=3, log='113'  on_append(1, AppendEntries(3, 1, 1, (), 3, 1)); commit  1
+term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1)); commit  0
+term=5, role=LEADER, match={1: 0}  on_reply(1, AppendReply(3, True, 4, 1)); match[1]  0
+term=3, role=CANDIDATE  on_append(1, AppendEntries(3, 9, 3, (), 0, 1)); role  follower
+""",
     "partitions heal": _heals, "few messages": partial(_cheap, "append"),
-    "random runs": partial(_fuzzed, 3, _writers(_WRITES, 3), 200, until_s=3.0, **_PARTS),
-    "random runs of 5": partial(_fuzzed, 5, _writers(_WRITES, 3), 60, until_s=3.0, **_PARTS)}
+    "random runs": partial(_fuzzed, 3, _WRITERS, 200, until_s=3.0, **_PARTS),
+    "random runs of 5": partial(_fuzzed, 5, _WRITERS, 60, until_s=3.0, **_PARTS)}
 _CLIENTS = {
     "the rules": _LOG["the rules"] + """
-        term=5, voted_for=3, log='1125'  restored(durable())  (5, 3, '1125')
-        commit=4, first=6  read_index()  6
-        commit=9, first=6  read_index()  9
-        applied=6, acked={1: 7, 2: 7}  may_read(Read(1, None, 6, 7))  True
-        applied=6, acked={1: 7, 2: 6}  may_read(Read(1, None, 6, 7))  False
-        applied=5, acked={1: 7, 2: 7}  may_read(Read(1, None, 6, 7))  False
-        """,
+term=5, voted_for=3, log='1125'  restored(durable())  (5, 3, '1125')
+commit=4, first=6  read_index()  6
+commit=9, first=6  read_index()  9
+applied=6, acked={1: 7, 2: 7}  may_read(Read(1, None, 6, 7))  True
+applied=6, acked={1: 7, 2: 6}  may_read(Read(1, None, 6, 7))  False
+applied=5, acked={1: 7, 2: 7}  may_read(Read(1, None, 6, 7))  False
+""",
     "restarts": _restarts, "retries": _retries, "leaders cut off": _deposed,
     "few messages": partial(_cheap, "read"),
     "random elections": partial(_fuzzed, 3, [], 400, **_POWER),
-    "random runs": partial(_fuzzed, 3, _writers(_CALLS, 9), 300, **_CRASH),
-    "random runs of 5": partial(_fuzzed, 5, _writers(_CALLS, 9), 50, **_CRASH)}
+    "random runs": partial(_fuzzed, 3, _CALLERS, 300, **_CRASH),
+    "random runs of 5": partial(_fuzzed, 5, _CALLERS, 50, **_CRASH)}
 
 _BY_HAND = (
     "In a cell of its own, make a node of five, give it the attributes of the verdict, "
@@ -389,7 +384,7 @@ _BY_HAND = (
 _RULES = {
     "may_vote": "One vote in a term, for a log that has at least all of this one's. "
     "Which of two logs is newer: the longer one, or the one with the later last term?",
-    "on_request": "A vote is remembered, or the next candidate of this term gets it too.",
+    "on_request": "A vote is remembered, or the term's next candidate gets it, too.",
     "on_vote": "Count each voter once, while a candidate, and only votes of this term: "
     "a response to the last election may come now.",
     "see_term": "A higher term ends what this node was in the old one: its role, its "
@@ -406,10 +401,10 @@ _RULES = {
     "on_reply": "Messages are late and come twice. Of which term is this response?",
     "restored": "What must a node know after a restart, so that it does not vote twice "
     "in a term, and lacks nothing that a leader has counted it for?",
-    "read_index": "A new leader has all committed entries, and does not know yet which "
-    "they are: it knows with the first entry of its own term.",
-    "may_read": "While a read waits, a majority must say that this node leads still: in "
-    "response to what was sent after the read came. And its index must be applied.",
+    "read_index": "A new leader has all committed entries, and does not yet know which "
+    "they are: it does with the first entry of its own term.",
+    "may_read": "While a read waits, a majority must say that this node leads still, "
+    "in response to what was sent after the read came. And its index must be applied.",
 }
 HINTS = [
     *(Hint(lambda f, name=name: f["rule"] == name, [words, _BY_HAND])

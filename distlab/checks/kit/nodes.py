@@ -158,7 +158,8 @@ class NodeProcesses:
         limit = _MOST_CALLS if run is simulate else 10**9
         found = self._carried_out(partial(run, make, *args, **how), limit)
         if self._failed is not None:
-            raise self._wrong(self._failed, f"\n\n{found.schedule!r}")
+            why = found.why.rpartition("raised NodeFailed: ")[2]
+            raise self._wrong(self._failed, f"{why}\n\n{found.schedule!r}")
         return found
 
     def _carried_out(self, run, limit=10**9):
@@ -181,13 +182,13 @@ class NodeProcesses:
             name, subject = type(monitor).__name__, (self._proxies, proxy.me)
             self.why = self.why or violation(monitor.observe, *subject, name=name)
 
-    def _wrong(self, error, more=""):
+    def _wrong(self, error, found=""):
         own = error.cause if isinstance(error.cause, NodeFailed) else error
         if isinstance(own.cause, SandboxExceeded | Inconclusive):
             return own.cause
         few = error.trace is not None and self._left > 0
         picture = Played(error.trace, "The run that failed") if few else None
-        return Wrong(f"{own}{more}", picture=picture, failure=own, node=own.node)
+        return Wrong(found or str(own), picture=picture, failure=own, node=own.node)
 
     def _ask(self, index, what, *args):
         """Call `what` in a node's process; return its reply."""
