@@ -72,7 +72,7 @@ def _follow(text, make):
 
 
 def _answers(make, rows):
-    """Return what each rule says in a state, as text; runs where the learner's does."""
+    """Return the answers of rules in their states, as text; runs in a process."""
     return [called(_answer, make, *row) for row in rows]
 
 
@@ -106,7 +106,7 @@ def _answer(make, state, rule):
 
 
 def _view(node):
-    """Return what the monitors read of a node, in the shape that they need."""
+    """Return the view of a node, which the monitors read."""
     numbers, log = (node.term, node.commit, node.applied), node.log
     fit = all(type(number) is int for number in numbers) and type(log) is tuple
     fit = fit and all(type(e) is tuple and e and type(e[0]) is int for e in log)

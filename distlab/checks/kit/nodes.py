@@ -163,7 +163,7 @@ class NodeProcesses:
         return found
 
     def _carried_out(self, run, limit=10**9):
-        """Return what run() returns; raise Wrong if a node fails."""
+        """Return the result of run(); raise Wrong if a node fails."""
         self._left, self._until = limit, time.monotonic() + 2 * seconds()
         self._failed = None
         self.sizes.clear()

@@ -13,8 +13,11 @@ REPLACE = {
     "heard = 1 + sum(round >= read.round for round in self.acked.values())": (
         "heard = len([n for n in self.peers if self.acked.get(n, 0) >= read.round]) + 1"
     ),
-    "return self.term, self.voted_for, tuple(self.log)": (
+    "return self.term, self.voted_for, self.log": (
         "return [self.term, self.voted_for, [tuple(entry) for entry in self.log]]"
     ),
-    "self.log = list(log)": "self.log = [Entry(*entry) for entry in log]",
+    "self.term, self.voted_for, self.log = saved": (
+        "self.term, self.voted_for, log = saved\n"
+        "        self.log = [Entry(*entry) for entry in log]"
+    ),
 }

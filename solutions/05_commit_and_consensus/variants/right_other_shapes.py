@@ -3,29 +3,23 @@
 POINTS = 12.0
 HINT = ""
 REPLACE = {
-    "return self.term, self.voted_for, tuple(self.log)": (
+    "return self.term, self.voted_for, self.log": (
         'return {"vote": (self.term, self.voted_for), "log": self.log}'
     ),
-    "self.term, self.voted_for, log = saved": (
-        'log, (self.term, self.voted_for) = saved["log"], saved["vote"]'
+    "self.term, self.voted_for, self.log = saved": (
+        'self.log, (self.term, self.voted_for) = saved["log"], saved["vote"]'
     ),
-    "done, result = self.sessions.get(client, (0, None))": (
-        "done, result = self.sessions.setdefault(client, (0, None))"
+    "self.sessions.get(client, (0, None))[0] < number": (
+        "client not in self.sessions or self.sessions[client][0] != number"
     ),
 }
 
 
-class Votes(StateMachine):
+class Voter(StateMachine):
     def see_term(self, term):
         self.term = term
         self.voted_for = self.leader = None
         self.role, self.votes = FOLLOWER, set()
-
-    def stand(self):
-        self.see_term(self.term + 1)
-        self.role, self.voted_for, self.votes = CANDIDATE, self.me, {self.me}
-        about = self.term, self.last, self.term_at(self.last)
-        return [Send(peer, RequestVote(*about)) for peer in self.peers]
 
     def may_vote(self, candidate, request):
         if request.term < self.term:
@@ -42,6 +36,14 @@ class Votes(StateMachine):
         self.voted_for = sender
         return [self.election_timer(), Send(sender, Vote(self.term, True))]
 
+
+class Votes(Voter):
+    def stand(self):
+        self.see_term(self.term + 1)
+        self.role, self.voted_for, self.votes = CANDIDATE, self.me, {self.me}
+        about = self.term, self.last, self.term_at(self.last)
+        return [Send(peer, RequestVote(*about)) for peer in self.peers]
+
     def on_vote(self, sender, vote):
         if vote.term < self.term or not vote.granted or self.role != CANDIDATE:
             return
@@ -50,7 +52,7 @@ class Votes(StateMachine):
             yield from self.lead()
 
 
-class Replicas(Votes):
+class Follower(Votes):
     def fits(self, previous, previous_term):
         if previous == 0:
             return True
@@ -85,6 +87,8 @@ class Replicas(Votes):
                 last -= 1
             yield Send(sender, AppendReply(self.term, False, last, sent.round))
 
+
+class Replicas(Follower):
     def may_commit(self, index):
         if self.log[index - 1].term != self.term:
             return False

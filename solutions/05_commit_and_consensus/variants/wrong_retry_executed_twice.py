@@ -2,4 +2,4 @@
 
 POINTS = 8.0
 HINT = "executed twice"
-REPLACE = {"if number > done:": "if number:"}
+REPLACE = {"(0, None))[0] < number:": "(0, None))[0] <= number:"}

@@ -3,6 +3,6 @@
 POINTS = 8.0
 HINT = "does not vote twice in a term"
 REPLACE = {
-    "return self.term, self.voted_for, tuple(self.log)": "return tuple(self.log)",
-    "self.term, self.voted_for, log = saved": "log = saved",
+    "return self.term, self.voted_for, self.log": "return self.log",
+    "self.term, self.voted_for, self.log = saved": "self.log = saved",
 }
