@@ -96,6 +96,8 @@ def _answer(make, state, rule):
     for event in events:
         list(eval(event, space) or ())
     said = eval(asked, space | vars(node) if events else space)
+    if asked.startswith("on_"):
+        return " ".join(sorted({type(effect).__name__ for effect in said or ()}))
     if asked.startswith(("may_", "fits")):
         return str(bool(said))
     many = type(said) in (list, tuple) and said and hasattr(said[0], "term")
@@ -319,6 +321,8 @@ term=3, log='111'  may_vote(1, RequestVote(3, 2, 2))  True
 term=3, log='112'  may_vote(1, RequestVote(3, 4, 2))  True
 term=3, log='112'  on_request(1, RequestVote(3, 3, 2)); voted_for  1
 term=3, log='113'  on_request(1, RequestVote(3, 3, 2)); voted_for  None
+term=3, log='112'  on_request(1, RequestVote(3, 3, 2))  Send SetTimer
+term=3, log='113'  on_request(1, RequestVote(3, 3, 2))  Send
 term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, True)); role  leader
 term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(2, True)); role  candidate
 term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, False)); role  candidate
@@ -356,6 +360,8 @@ term=4, log='124', match={1: 3, 2: 2, 3: 1, 4: 1}  may_commit(3)  False
 term=4, log='124', match={1: 3, 2: 3, 3: 1, 4: 1}  may_commit(3)  True
 term=3, log='113'  on_append(1, AppendEntries(3, 1, 1, (), 3, 1)); commit  1
 term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1)); commit  0
+term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1))  Send
+term=3, log='113'  on_append(1, AppendEntries(3, 9, 3, (), 0, 1))  Send SetTimer
 term=5, role=LEADER, match={1: 0}  on_reply(1, AppendReply(3, True, 4, 1)); match[1]  0
 term=3, role=CANDIDATE  on_append(1, AppendEntries(3, 9, 3, (), 0, 1)); role  follower
 """,
@@ -384,7 +390,8 @@ _BY_HAND = (
 _RULES = {
     "may_vote": "One vote in a term, for a log that has at least all of this one's. "
     "Which of two logs is newer: the longer one, or the one with the later last term?",
-    "on_request": "A vote is remembered, or the term's next candidate gets it, too.",
+    "on_request": "A vote is remembered, or the term's next candidate gets it, too. It "
+    "restarts the timer; a request that is refused does not.",
     "on_vote": "Count each voter once, while a candidate, and only votes of this term: "
     "a response to the last election may come now.",
     "see_term": "A higher term ends what this node was in the old one: its role, its "
