@@ -67,7 +67,7 @@ def _follow(text, make):
     for (state, rule, right), yours in zip(rows, said, strict=True):
         if yours != right:
             found = f"A node of five with {state}:\n    {rule}\n    expected  {right}"
-            name = rule.split("(")[0]
+            name = re.search(r"on_\w+|(?!sent)\b\w+", rule).group()
             raise Wrong(f"{found}\n    yours     {yours}", rule=name)
 
 
@@ -88,10 +88,13 @@ def _answer(make, state, rule):
         other.restore(value)
         return other.term, other.voted_for, "".join(str(e.term) for e in other.log)
 
+    def sent(effects):
+        return next(tuple(e.message) for e in effects if hasattr(e, "message"))
+
     for name, value in eval(f"dict({state})", space).items():
         setattr(node, name, log(value) if name == "log" else value)
     methods = {name: getattr(node, name) for name in dir(make) if name[0] != "_"}
-    space |= methods | {"log": log, "restored": restored}
+    space |= methods | {"log": log, "restored": restored, "sent": sent}
     *events, asked = rule.split("; ")
     for event in events:
         list(eval(event, space) or ())
@@ -323,6 +326,8 @@ term=3, log='112'  on_request(1, RequestVote(3, 3, 2)); voted_for  1
 term=3, log='113'  on_request(1, RequestVote(3, 3, 2)); voted_for  None
 term=3, log='112'  on_request(1, RequestVote(3, 3, 2))  Send SetTimer
 term=3, log='113'  on_request(1, RequestVote(3, 3, 2))  Send
+term=3, log='113'  sent(on_request(1, RequestVote(3, 3, 2)))  (3, False)
+term=3, log='112'  sent(on_request(1, RequestVote(2, 3, 2)))  (3, False)
 term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, True)); role  leader
 term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(2, True)); role  candidate
 term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, False)); role  candidate
@@ -362,9 +367,15 @@ term=3, log='113'  on_append(1, AppendEntries(3, 1, 1, (), 3, 1)); commit  1
 term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1)); commit  0
 term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1))  Send
 term=3, log='113'  on_append(1, AppendEntries(3, 9, 3, (), 0, 1))  Send SetTimer
+term=3, log='113'  sent(on_append(1, AppendEntries(2, 1, 1, (), 1, 7)))  (3, False, 0, 7)
+term=3, log='112'  sent(on_append(1, AppendEntries(3, 2, 1, (), 0, 7)))  (3, True, 2, 7)
+term=3, log='1'  sent(on_append(1, AppendEntries(3, 1, 3, (), 0, 7)))[2] < 1  True
+term=3, log='1'  sent(on_append(1, AppendEntries(3, 9, 3, (), 0, 7)))[2] < 2  True
+log='55', role=LEADER, match={1: 0}  on_reply(1, AppendReply(0, True, 2, 1)); next[1]  3
+log='55', role=LEADER, match={1: 0}, next={1: 3}  sent(on_reply(1, AppendReply(0, False, 1, 1)))[1]  1
 term=5, role=LEADER, match={1: 0}  on_reply(1, AppendReply(3, True, 4, 1)); match[1]  0
 term=3, role=CANDIDATE  on_append(1, AppendEntries(3, 9, 3, (), 0, 1)); role  follower
-""",
+""",  # noqa: E501, one row is one line
     "partitions heal": _heals, "few messages": partial(_cheap, "append"),
     "random runs": partial(_fuzzed, 3, _WRITERS, 200, until_s=3.0, **_PARTS),
     "random runs of 5": partial(_fuzzed, 5, _WRITERS, 60, until_s=3.0, **_PARTS)}
@@ -403,9 +414,11 @@ _RULES = {
     "what is here, and the rest of it may be committed.",
     "may_commit": "Figure 8: a majority holds an entry of an old term, and a later "
     "leader still replaces it. Which entries can no later leader lack?",
-    "on_append": "Of this log, a message vouches for what it has itself, and what is "
-    "before that, and only if its sender leads this term.",
-    "on_reply": "Messages are late and come twice. Of which term is this response?",
+    "on_append": "Is the message of this term's leader, or of an old one, who is told "
+    "so? It vouches for what it has itself, and for what is before that; a "
+    "refusal names an index before the one that did not fit.",
+    "on_reply": "Messages are late and come twice. Of which term is this response, and "
+    "up to which index does the follower hold all that this leader has?",
     "restored": "What must a node know after a restart, so that it does not vote twice "
     "in a term, and lacks nothing that a leader has counted it for?",
     "read_index": "A new leader has all committed entries, and does not yet know which "
