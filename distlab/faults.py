@@ -14,6 +14,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import get_args
 
 from distlab.errors import InvalidArgument
 
@@ -305,18 +306,21 @@ def _whole(value):
 
 
 def check_node_faults(
-    faults: NodeFault | Iterable[NodeFault], nodes: int
+    faults: NodeFault | Iterable[NodeFault],
+    nodes: int,
+    kinds: tuple[type, ...] = get_args(NodeFault),
 ) -> tuple[NodeFault, ...]:
     """Return `faults`, one or several, as a tuple.
 
-    Raises: InvalidArgument naming the first that does not fit so many nodes.
+    Raises: InvalidArgument naming the first that is of no such kind, or does not fit so
+    many nodes.
     """
     faults = _one_or_several(faults, NodeFault)
     for fault in faults:
-        if not isinstance(fault, NodeFault):
+        if not isinstance(fault, kinds):
+            *names, last = [kind.__name__ for kind in kinds]
             raise InvalidArgument(
-                f"faults takes Split, Crash, Cut, Pause, ClockJump and ClockDrift, and "
-                f"got {fault!r}. "
+                f"faults takes {', '.join(names)} and {last} here, and got {fault!r}. "
                 "For example: faults=[Split(0.5, [0], [1, 2], until_s=2.0)]"
             )
         named = _named_by(fault)

@@ -27,10 +27,13 @@ from distlab.agree.store_comparison import STORES, Survey, survey
 from distlab.agree.store_measurement import Measured, final_reads, measure, workload
 from distlab.agree.stores import (
     Causal,
+    DynamoStore,
+    LastWrite,
     LastWriterWins,
     PrimaryCopy,
     Quorum,
     VersionVectors,
+    preference_list,
 )
 
 __all__ = [
@@ -38,8 +41,10 @@ __all__ = [
     "STORES",
     "CasRegister",
     "Causal",
+    "DynamoStore",
     "HistoryVerdict",
     "KeyValue",
+    "LastWrite",
     "LastWriterWins",
     "Lock",
     "Measured",
@@ -62,6 +67,7 @@ __all__ = [
     "final_reads",
     "measure",
     "pbs",
+    "preference_list",
     "staleness",
     "survey",
     "workload",

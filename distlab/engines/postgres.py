@@ -157,6 +157,7 @@ def _settings():
         "shared_buffers": "16MB",
         "io_method": "sync",  # no processes for reading ahead
         "max_connections": 100,
+        "max_prepared_transactions": 100,  # by default none: no two-phase commit
     }
     words = (("-c", f"{name}={value}") for name, value in described.items())
     return ["-D", "data", *(word for pair in words for word in pair)]

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
-from distlab.faults import NodeFault, Split, check_node_faults
+from distlab.faults import Crash, Split, check_node_faults
 from distlab.history import History
 from distlab.network import Client
 from distlab.network.client import CallSequence
@@ -59,7 +59,7 @@ def drive(
     zero: float,
     clients: Sequence[Client],
     connect: Callable[[int, float], Connection],
-    faults: Iterable[NodeFault] = (),
+    faults: Iterable[Split | Crash] = (),
     meanwhile: Callable[[], object] | None = None,
 ) -> History:
     """Run all clients concurrently; return the history of their operations.
@@ -73,7 +73,9 @@ def drive(
         was to end at all.
     meanwhile: called in this thread, while the clients run.
     """
-    faults = check_node_faults(faults, len(servers))
+    faults = check_node_faults(faults, len(servers), (Split, Crash))
+    if lossy := [one for one in faults if getattr(one, "loses", "")]:
+        raise InvalidArgument(f"{lossy[0]}: a server is killed, and its disk is kept.")
     if faults and meanwhile is not None:
         raise InvalidArgument("drive takes faults or meanwhile, not both.")
     events = _events(servers, faults)

@@ -256,7 +256,7 @@ class SimulatedRun(Runtime, TraceRecorder):
                 self._described, self._words = message, shorten(describe(message))
             words = self._words
             label = words if arrivals else lost(words)
-            event = (src, now, now, "send", to, 0, number, label)
+            event = (src, now, now, "send", to, 0, number, label, "")
             self.events.append(_new(Event, event))
         copies = len(arrivals)
         for when in arrivals:
@@ -274,7 +274,7 @@ class SimulatedRun(Runtime, TraceRecorder):
         self._for_client = for_client
         host, now = self.hosts[to], self.now
         if self.traced:
-            event = (to, now, now, "recv", src, 0, number, words)
+            event = (to, now, now, "recv", src, 0, number, words, "")
             self.events.append(_new(Event, event))
         self._react(host, host.message, src, message)
 

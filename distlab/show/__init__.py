@@ -26,6 +26,7 @@
     rates(simulated)            # bytes per second of several simulated jobs
     history(verdict)            # clients' operations, and the verdict's reason
     quorums(3, writes=2, reads=2)   # the replicas that a read and a write share
+    commit_states(nodes, txn)   # a transaction's state at each node, who is in doubt
     models()                    # consistency models, strong to weak
     tradeoff(survey)            # latency against the minority's answered calls
     source(function)            # the code itself
@@ -37,6 +38,7 @@ picture that needs it.
 
 from distlab.show.canvas.picture import Picture
 from distlab.show.figures.amdahl import amdahl
+from distlab.show.figures.commit_states import commit_states
 from distlab.show.figures.dataflow import dataflow
 from distlab.show.figures.experts import experts
 from distlab.show.figures.goodput_timeline import goodput_timeline
@@ -69,6 +71,7 @@ __all__ = [
     "Picture",
     "Player",
     "amdahl",
+    "commit_states",
     "compare",
     "dataflow",
     "experts",

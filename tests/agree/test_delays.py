@@ -43,7 +43,9 @@ LIKELY = [  # a distribution, the probability of a delay of x at most, the mean
 ]
 
 
-@pytest.mark.parametrize("delays, likely, mean_s", LIKELY, ids=str)
+@pytest.mark.parametrize(
+    "delays, likely, mean_s", LIKELY, ids=[type(one[0]).__name__ for one in LIKELY]
+)
 def test_delays_are_as_likely_as_the_formula_says(delays, likely, mean_s):
     dice = random.Random(1)
     single = numpy.array([delays.draw(dice) for _ in range(20_000)])

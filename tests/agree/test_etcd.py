@@ -26,6 +26,7 @@ from distlab import (
     EngineMissing,
     History,
     InvalidArgument,
+    Pause,
     Split,
 )
 from distlab.engines import etcd
@@ -333,6 +334,10 @@ def test_what_cannot_be_is_refused_by_name(store):
         store.drive([Client(0, [write((1, 2))])])
     with pytest.raises(InvalidArgument, match="Split and Crash"):
         store.drive([], faults=["none"])
+    with pytest.raises(InvalidArgument, match="Split and Crash here, and got Pause"):
+        store.drive([], faults=[Pause(0, 1, 2)])
+    with pytest.raises(InvalidArgument, match="its disk is kept"):
+        store.drive([], faults=[Crash(0, 1, loses="disk")])
     assert ask(store, 0, write(1)).outcome == "ok"
 
 

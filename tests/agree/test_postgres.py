@@ -30,7 +30,7 @@ from distlab.network import Client
 if not postgres.is_installed():
     pytest.skip("pgserver or psycopg is not installed", allow_module_level=True)
 
-from psycopg.errors import OperationalError, SerializationFailure
+from psycopg.errors import LockNotAvailable, OperationalError, SerializationFailure
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +125,29 @@ def test_values_come_back_and_compare_and_set_says_whether_it_did(store):
         [Client(0, [Call("cas", "c", pair) for pair in pairs], timeout_s=20)]
     )
     assert [each.result for each in history] == [True, False, True, False]
+
+
+def test_a_prepared_transaction_outlives_its_session_and_the_server_with_its_lock(
+    broken,
+):
+    prepared = "select gid from pg_prepared_xacts"
+    ask(broken, Call("write", "ann", 100))
+    with broken.connect() as coordinator:
+        coordinator.execute("update kv set value = '70'")
+        coordinator.execute("prepare transaction 'transfer 1'")
+    broken.kill()
+    broken.restart()
+    with broken.connect("read committed") as other:
+        other.autocommit = True
+        assert other.execute(prepared).fetchall() == [("transfer 1",)]
+        assert other.execute("select value from kv").fetchone() == ("100",)
+        with pytest.raises(LockNotAvailable):
+            other.execute("select value from kv for update nowait")
+        other.execute("commit prepared 'transfer 1'")
+        assert other.execute("select value from kv for update nowait").fetchone() == (
+            "70",
+        )
+        assert other.execute(prepared).fetchall() == []
 
 
 def test_no_port_is_open_and_nothing_is_shown(store, capfd):

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from distlab.agree.stores.store import NOTHING, Copy, Store, Version
+from distlab.agree.version_vectors import covers, merge_vectors
 from distlab.network import Effect, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -125,7 +126,7 @@ class Sibling(NamedTuple):
 
     def knows(self, vector: tuple[int, ...]) -> bool:
         """Return True if it knew of the write with this vector, and so replaces it."""
-        return all(a >= b for a, b in zip(self.vector, vector, strict=True))
+        return covers(self.vector, vector)
 
 
 class VersionVectors(AnyReplica):
@@ -165,7 +166,7 @@ class VersionVectors(AnyReplica):
 
     def shown(self, key: Any, held: tuple) -> Any:
         """Return the value, or a tuple of siblings; clients here have now seen them."""
-        vectors = [self.seen.get(key, self.none), *(each.vector for each in held)]
-        self.seen[key] = tuple(map(max, zip(*vectors, strict=True)))
+        vectors = (each.vector for each in held)
+        self.seen[key] = merge_vectors(self.seen.get(key, self.none), *vectors)
         values = tuple(each.value for each in held)
         return values if len(values) > 1 else values[0] if values else None

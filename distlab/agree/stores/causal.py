@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from distlab.agree.stores.store import NOTHING, Copy, Store, Version
+from distlab.agree.version_vectors import covers, increment_vector, merge_vectors
 from distlab.network import Effect, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -27,7 +28,7 @@ class Write(NamedTuple):
     writer: int
     clock: tuple[int, ...]
     key: Any
-    copy: Copy
+    copy: Any  # or an operation on it, in a subclass
 
 
 class CausalWrites(NamedTuple):
@@ -54,6 +55,7 @@ class Causal(Store):
     Source: Ahamad et al. 1995 (causal memory); Lloyd et al. 2011 (COPS).
     """
 
+    nothing: Any = NOTHING
     gossip_s = 0.1
 
     def __init__(self, me: int, peers: Sequence[int]):
@@ -70,14 +72,12 @@ class Causal(Store):
 
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
         """Reply at once from this replica."""
-        copy = self.copies.get(call.key, NOTHING)
+        copy = self.copies.get(call.key, self.nothing)
         if call.op == "read":
             yield Reply(request, copy.value)
             return
-        copy = Copy(Version(copy.version.counter + 1, self.me), call.value)
-        clock = list(self.clock)
-        clock[self.me] += 1
-        write = Write(self.me, tuple(clock), call.key, copy)
+        copy = self.written(call.key, copy, call.value)
+        write = Write(self.me, increment_vector(self.clock, self.me), call.key, copy)
         yield from self._take(write)
         yield Reply(request)
         for peer in self.peers:
@@ -108,10 +108,9 @@ class Causal(Store):
 
     def _is_next(self, write):
         """Return True if all that the writer knew of is here, and the write is not."""
-        needs = list(write.clock)
-        needs[write.writer] -= 1
-        ready = all(a <= b for a, b in zip(needs, self.clock, strict=True))
-        return ready and needs[write.writer] == self.clock[write.writer]
+        after = increment_vector(self.clock, write.writer)
+        is_next = after[write.writer] == write.clock[write.writer]
+        return is_next and covers(after, write.clock)
 
     def _take(self, write):
         yield Save(f"write {len(self.writes)}", write)
@@ -119,6 +118,14 @@ class Causal(Store):
 
     def _apply(self, write):
         self.writes.append(write)
-        self.clock = tuple(map(max, self.clock, write.clock))
-        mine = self.copies.get(write.key, NOTHING)
-        self.copies[write.key] = max(mine, write.copy, key=lambda copy: copy.version)
+        self.clock = merge_vectors(self.clock, write.clock)
+        mine = self.copies.get(write.key, self.nothing)
+        self.copies[write.key] = self.merged(mine, write.copy)
+
+    def written(self, key: Any, held: Copy, value: Any) -> Any:
+        """Return the copy that a write sends to all, with a greater version."""
+        return Copy(Version(held.version.counter + 1, self.me), value)
+
+    def merged(self, mine: Copy, write: Any) -> Any:
+        """Return this replica's copy after a write took effect."""
+        return max(mine, write, key=lambda copy: copy.version)

@@ -1,6 +1,6 @@
 """A primary-backup store: the primary writes a log, the backups copy it.
 
-    client ─▶ backup ─ Forward ─▶ primary ─ Append ─▶ backups
+    client ─▶ backup ─ Forward ─▶ primary ─ LogLines ▶ backups
     client ◀─ backup ◀─ Answer ── primary ◀─ Copied ─ backups
 
 PostgreSQL, MySQL and Redis ship such a log to their replicas, too. A backup has a
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     result: Any
 
 
-class Append(NamedTuple):
+class LogLines(NamedTuple):
     """Primary to backup: the log from line `first` on."""
 
     first: int
@@ -125,7 +125,7 @@ class PrimaryCopy(Store):
                 if self.forwarded.pop(request, None) is not None:
                     yield CancelTimer(request)
                     yield Reply(request, result)
-            case Append(first, entries):
+            case LogLines(first, entries):
                 if first <= len(self.log):  # more, only if a disk has forgotten lines
                     for entry in entries[len(self.log) - first :]:
                         yield from self._write_down(entry)
@@ -186,7 +186,7 @@ class PrimaryCopy(Store):
         behind = [peer for peer in self.peers if self.copied[peer] < len(self.log)]
         for peer in behind:
             first = self.copied[peer]
-            yield Send(peer, Append(first, tuple(self.log[first:])))
+            yield Send(peer, LogLines(first, tuple(self.log[first:])))
         if behind:
             yield SetTimer("ship", self.patience_s)
 

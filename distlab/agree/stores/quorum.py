@@ -12,6 +12,7 @@ always share a replica, so no two sides of a partition can both have one.
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 from distlab.agree.stores.store import NOTHING, Copy, Store, Version
@@ -39,7 +40,7 @@ class Have(NamedTuple):
 class Keep(NamedTuple):
     """Coordinator to replica: a copy to keep, unless the replica has a newer one."""
 
-    request: int
+    request: Hashable
     key: Any
     copy: Copy
 
@@ -47,7 +48,7 @@ class Keep(NamedTuple):
 class CopyStored(NamedTuple):
     """Replica to coordinator: that copy, or a newer one, is on the replica's disk."""
 
-    request: int
+    request: Hashable
 
 
 @dataclass
@@ -55,13 +56,15 @@ class Coordination:
     """A call that this node coordinates.
 
     chosen: the copy that is to be kept; None while copies are requested. heard: replica
-    -> its reply in this phase. replied: True if the client has its response.
+    -> its reply in this phase. replied: True if the client has its response. stands_in:
+    node -> the replica that it stands in for, in a sloppy quorum.
     """
 
     call: Call
     chosen: Copy | None = None
     heard: dict[int, Copy | None] = field(default_factory=dict)
     replied: bool = False
+    stands_in: dict[int, int] = field(default_factory=dict)
 
 
 class Quorum(Store):
@@ -81,6 +84,8 @@ class Quorum(Store):
     """
 
     patience_s = 0.2
+    replicas = 0  # of each key, N; 0 for all nodes
+    nothing: Any = NOTHING
 
     def __init__(
         self,
@@ -92,7 +97,7 @@ class Quorum(Store):
         write_back: bool = True,
     ):
         super().__init__(me, peers)
-        self.replicas = len(self.peers) + 1
+        self.replicas = self.replicas or len(self.peers) + 1
         majority = self.replicas // 2 + 1
         self.reads = majority if reads is None else reads
         self.writes = majority if writes is None else writes
@@ -114,9 +119,18 @@ class Quorum(Store):
         """Request all replicas' copies of the key."""
         self.work[request] = Coordination(call)
         yield SetTimer(request, self.patience_s)
-        for peer in self.peers:
-            yield Send(peer, Ask(request, call.key))
-        yield from self._hear(request, self.me, self._copy(call.key))
+        yield from self._send(call.key, Ask(request, call.key))
+        if self.me in self.replicas_of(call.key):
+            yield from self._hear(request, self.me, self._copy(call.key))
+
+    def replicas_of(self, key: Any) -> Sequence[int]:
+        """Return the nodes that are to hold a key: here all of them."""
+        return range(self.replicas)
+
+    def _send(self, key, message):
+        for node in self.replicas_of(key):
+            if node != self.me:
+                yield Send(node, message)
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
         """As a replica return or keep a copy; as a coordinator count the replies."""
@@ -137,7 +151,7 @@ class Quorum(Store):
     def on_timer(self, request: Hashable) -> Iterator[Effect]:
         """Refuse a call that has had no effect, and resend the copy of any other.
 
-        It resends after the response, too, until all have kept it ("hinted handoff").
+        It resends after the response, too, until all have kept it.
 
         A write that is being kept must not be refused: it is on this disk, and perhaps
         on others. Suppose node 0 is cut off, keeps x = 1 and reports to its client that
@@ -149,10 +163,7 @@ class Quorum(Store):
         work = self.work[request]
         if not work.replied and (work.call.op == "read" or work.chosen is None):
             del self.work[request]
-            some, of = len(work.heard), self.replicas
-            yield Refuse(
-                request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
-            )
+            yield self._refusal(request, work)
         elif work.replied and self._copy(work.call.key) != work.chosen:
             del self.work[request]  # a newer one, which its coordinator resends
         else:
@@ -161,19 +172,31 @@ class Quorum(Store):
                 if peer not in work.heard:
                     yield Send(peer, Keep(request, work.call.key, work.chosen))
 
+    def _refusal(self, request, work):
+        some, of = len(work.heard), self.replicas
+        return Refuse(
+            request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
+        )
+
     def _hear(self, request, sender, copy) -> Iterable[Effect]:
         """Count a reply; with enough of them go on to keep, or reply to the client."""
         work = self.work[request]
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
         if not work.replied:
             yield from self._go_on(request, work)
-        if work.replied and (work.chosen is None or len(work.heard) == self.replicas):
-            self.work.pop(request, None)
-            yield CancelTimer(request)
+        if work.replied and self._is_finished(work):
+            yield from self._end(request, work)
+
+    def _is_finished(self, work):
+        return work.chosen is None or len(work.heard) >= self.replicas
+
+    def _end(self, request, work):
+        self.work.pop(request, None)
+        yield CancelTimer(request)
 
     def _go_on(self, request, work):
         if work.chosen is not None:
-            if len(work.heard) >= self.writes:
+            if len(work.heard) >= self._needed(work):
                 yield from self.answer(request, work.chosen)
         elif work.call.op == "read":
             newest = self.newest(work.heard)
@@ -183,8 +206,19 @@ class Quorum(Store):
             # That many replicas include one that keeps the last acknowledged write.
             # Another write may have come through this node since its copy was taken.
             heard = [*work.heard.values(), self._copy(work.call.key)]
-            version = Version(1 + max(c.version.counter for c in heard), self.me)
-            yield from self.have_kept(request, Copy(version, work.call.value))
+            yield from self.have_kept(request, self.written(heard, work.call.value))
+
+    def _needed(self, work):
+        """Return the number of replicas that must have a copy before the response."""
+        return self.writes
+
+    def written(self, heard: Iterable[Copy], value: Any) -> Copy:
+        """Return a copy of a new value, with a version above all that were heard."""
+        return Copy(Version(1 + max(c.version.counter for c in heard), self.me), value)
+
+    def merged(self, mine: Copy, theirs: Copy) -> Copy:
+        """Return the copy that stays of two: the newer one."""
+        return theirs if theirs.version > mine.version else mine
 
     def newest(self, heard: dict[int, Copy]) -> Copy | None:
         """Return the newest copy that a read quorum has; None before it has replied.
@@ -193,7 +227,7 @@ class Quorum(Store):
         """
         if len(heard) < self.reads:
             return None
-        return max(heard.values(), key=lambda copy: copy.version)
+        return reduce(self.merged, heard.values())
 
     def found(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Go on with a read that has found the newest copy: write it back first."""
@@ -205,11 +239,14 @@ class Quorum(Store):
     def have_kept(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Have all replicas keep a copy; a write quorum of them is enough to reply."""
         work = self.work[request]
-        work.chosen, work.heard = copy, {}
-        yield from self._keep(work.call.key, copy)
-        for peer in self.peers:
-            yield Send(peer, Keep(request, work.call.key, copy))
-        yield from self._hear(request, self.me, None)
+        key = work.call.key
+        work.chosen, work.heard, work.stands_in = copy, {}, {}
+        here = self.me in self.replicas_of(key)
+        if here:
+            yield from self._keep(key, copy)
+        yield from self._send(key, Keep(request, key, copy))
+        if here:
+            yield from self._hear(request, self.me, None)
 
     def answer(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Reply to the client: to a read with the value of `copy`."""
@@ -218,9 +255,10 @@ class Quorum(Store):
         yield Reply(request, copy.value if work.call.op == "read" else None)
 
     def _keep(self, key, copy):
-        if copy.version > self._copy(key).version:
-            self.copies[key] = copy
-            yield Save(repr(key), (key, copy))
+        merged = self.merged(self.copies.get(key, self.nothing), copy)
+        if merged != self.copies.get(key, self.nothing):
+            self.copies[key] = merged
+            yield Save(repr(key), (key, merged))
 
     def _copy(self, key):
-        return self.copies.get(key, NOTHING)
+        return self.copies.get(key, self.nothing)

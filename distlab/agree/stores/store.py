@@ -30,7 +30,8 @@ class Copy(NamedTuple):
     value: Any
 
     def __repr__(self):
-        return f"{self.value!r} ({self.version!r})" if self != NOTHING else "nothing"
+        written = self.version.node >= 0
+        return f"{self.value!r} ({self.version!r})" if written else "nothing"
 
 
 NOTHING = Copy(Version(0, -1), None)
