@@ -89,7 +89,8 @@ def _answer(make, state, rule):
         return other.term, other.voted_for, "".join(str(e.term) for e in other.log)
 
     def sent(effects):
-        return next(tuple(e.message) for e in effects if hasattr(e, "message"))
+        sends = (tuple(e.message) for e in effects if hasattr(e, "message"))
+        return next(sends, (None,) * 4)
 
     for name, value in eval(f"dict({state})", space).items():
         setattr(node, name, log(value) if name == "log" else value)
@@ -194,6 +195,9 @@ def _answered(run, operations=None):
     for one in operations or run.history:
         if one.outcome != "ok":
             _fail(run, f"Not answered:\n{listed(run, [one])}", late=True)
+        if one.op == "append" and one.result is not None:
+            found = f"{listed(run, [one])}, answered with {one.result!r}, not None"
+            _fail(run, found, valued=True)
 
 
 def _client(node, plan, start_s, pause_s=0.0, timeout_s=3.0, retries=3):
@@ -372,6 +376,8 @@ term=3, log='112'  sent(on_append(1, AppendEntries(3, 2, 1, (), 0, 7)))  (3, Tru
 term=3, log='1'  sent(on_append(1, AppendEntries(3, 1, 3, (), 0, 7)))[2] < 1  True
 term=3, log='1'  sent(on_append(1, AppendEntries(3, 9, 3, (), 0, 7)))[2] < 2  True
 log='55', role=LEADER, match={1: 0}  on_reply(1, AppendReply(0, True, 2, 1)); next[1]  3
+log='00', role=LEADER, match={1: 2, 2: 2, 3: 0}  on_reply(3, AppendReply(0, True, 2, 1)); commit  2
+log='00', role=LEADER, match={1: 0, 2: 0, 3: 0}  on_reply(3, AppendReply(0, True, 2, 1)); commit  0
 log='55', role=LEADER, match={1: 0}, next={1: 3}  sent(on_reply(1, AppendReply(0, False, 1, 1)))[1]  1
 term=5, role=LEADER, match={1: 0}  on_reply(1, AppendReply(3, True, 4, 1)); match[1]  0
 term=3, role=CANDIDATE  on_append(1, AppendEntries(3, 9, 3, (), 0, 1)); role  follower
@@ -463,6 +469,10 @@ HINTS = [
         "A follower is sent again what it holds, or what it lacks is found too slowly.",
         "Which index does your response to entries that do not fit name? A follower "
         "with 5 entries, asked for the one before 30, knows where to go on."]),
+    Hint(lambda f: f["valued"], [
+        "A call is answered with the result that `execute` returned for it.",
+        "What do you keep of a call in self.sessions, and which part of it do you "
+        "return?"]),
     Hint(lambda f: f["entries"], [
         "A read changes nothing, so it needs no entry: it needs to know that no other "
         "node leads.", "Which of your methods appends to the log?"]),
