@@ -93,7 +93,9 @@ def _answer(make, state, rule):
         return next(sends, (None,) * 4)
 
     for name, value in eval(f"dict({state})", space).items():
+        value = dict.fromkeys(node.peers, 0) | value if name == "match" else value
         setattr(node, name, log(value) if name == "log" else value)
+    node.next = dict.fromkeys(node.peers, len(node.log) + 1) | node.next
     methods = {name: getattr(node, name) for name in dir(make) if name[0] != "_"}
     space |= methods | {"log": log, "restored": restored, "sent": sent}
     *events, asked = rule.split("; ")
@@ -374,7 +376,6 @@ term=3, log='113'  on_append(1, AppendEntries(3, 9, 3, (), 0, 1))  Send SetTimer
 term=3, log='113'  sent(on_append(1, AppendEntries(2, 1, 1, (), 1, 7)))  (3, False, 0, 7)
 term=3, log='112'  sent(on_append(1, AppendEntries(3, 2, 1, (), 0, 7)))  (3, True, 2, 7)
 term=3, log='1'  sent(on_append(1, AppendEntries(3, 1, 3, (), 0, 7)))[2] < 1  True
-term=3, log='1'  sent(on_append(1, AppendEntries(3, 9, 3, (), 0, 7)))[2] < 2  True
 log='55', role=LEADER, match={1: 0}  on_reply(1, AppendReply(0, True, 2, 1)); next[1]  3
 log='00', role=LEADER, match={1: 2, 2: 2, 3: 0}  on_reply(3, AppendReply(0, True, 2, 1)); commit  2
 log='00', role=LEADER, match={1: 0, 2: 0, 3: 0}  on_reply(3, AppendReply(0, True, 2, 1)); commit  0

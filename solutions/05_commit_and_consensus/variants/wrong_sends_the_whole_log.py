@@ -1,5 +1,5 @@
 """Sends a follower its whole log again with each command."""
 
-POINTS = 8.0
-HINT = "sent again what it holds"
+POINTS = 4.0
+HINT = "up to which index does the follower hold"
 REPLACE = {"self.next[sender] = self.match[sender] + 1": "self.next[sender] = 1"}
