@@ -8,6 +8,7 @@ from typing import Any
 from distlab.calls.untrusted_data import read_untrusted
 from distlab.cell_sources import learn
 from distlab.errors import NodeFailed
+from distlab.network import Monitor, Outcome, fuzz
 from distlab.network.copies import SplitMix64, freeze, thaw
 from distlab.network.describe import describe, shorten
 from distlab.network.node_host import NodeHost, make_node
@@ -18,16 +19,17 @@ from distlab.sandbox.withheld import withhold
 __all__ = ["OPAQUE", "main"]
 
 OPAQUE = {"Send": 1, "SetTimer": 0, "CancelTimer": 0, "Save": 1}  # the field that is
+OPAQUE |= {"Append": 1, "Sync": 0}
 _MOST_WORDS = 200
 
 
 def main(child: Child) -> None:
     """Run the process of one node until the check ends it."""
-    packed, cells, without, seed = pickle.loads(child.receive())
+    packed, cells, without, shows = pickle.loads(child.receive())
     learn(cells)
     withhold(without)
     with Watchdog() as watchdog:
-        life = _Life(child.index, packed, seed, watchdog)
+        life = _Life(child.index, packed, shows, watchdog)
         while True:
             child.send(life.answer(*pickle.loads(child.receive())))
 
@@ -38,13 +40,13 @@ class _Life:
     states: the object's earlier states, frozen, by number. state: the number of `host`.
     """
 
-    def __init__(self, me, packed, seed, watchdog):
-        self.me, self.packed, self.seed, self.watchdog = me, packed, seed, watchdog
+    def __init__(self, me, packed, shows, watchdog):
+        self.me, self.packed, self.shows, self.watchdog = me, packed, shows, watchdog
         self.make = self.host = self.state = None
         self.searching, self.states, self.numbers = False, [], {}
 
     def answer(self, what, *args):
-        """Return the result of `new`, `do` or `result`, or its failure, as bytes."""
+        """Return the result of another method, or its failure, as bytes."""
         self.watchdog.calls += 1
         try:
             return pickle.dumps(getattr(self, what)(*args))
@@ -59,26 +61,56 @@ class _Life:
     def new(self, nodes, searching):
         """Make the node's object; return its state, and no effects."""
         self.watchdog.inside = True
-        if self.make is None:
-            (self.make,) = pickle.loads(self.packed)
-            _name_globals(self.make)
-        node = make_node(self.make, self.me, nodes)
-        how = {"seed": self.seed, "restarted": True, "generator": SplitMix64}
+        node = make_node(self._made(), self.me, nodes)
+        how = {"restarted": True, "generator": SplitMix64}
         self.searching = searching
         return self._kept(NodeHost(node, self.me, nodes, **how)), ()
 
-    def do(self, state, method, *args):
-        """Call a method of the node in a state; return its next state, and effects."""
+    def _made(self):
+        if self.make is None:
+            (self.make,) = pickle.loads(self.packed)
+            _name_globals(self.make)
+        return self.make
+
+    def do(self, state, clock_s, method, *args):
+        """Call a method of the node in a state.
+
+        Returns: its next state, the effects, and the attributes that it shows.
+        """
         host = self.host if state == self.state else thaw(self.states[state])
         self.state, (*plain, last) = None, args
+        host.node.clock_s = clock_s
         if method == "start":
-            last = {name: pickle.loads(value) for name, value in last.items()}
+            host.node.random.setstate(plain.pop())
+            last = {name: _unpacked(value) for name, value in last.items()}
         elif method != "client":
             last = pickle.loads(last)
         self.watchdog.inside = True
         effects = getattr(host, method)(*plain, last)
         self.watchdog.inside = False
-        return self._kept(host), [*map(_described, effects)]
+        shown = _shown(host.node, self.shows)
+        return self._kept(host), [*map(_described, effects)], shown
+
+    def fuzz(self, seeds, how, *args):
+        """Run all nodes in this process, once with each seed.
+
+        Returns: of each run (seed, whether a node has failed, the clients' operations,
+        changes): a change is (node, what has changed of the attributes that it shows),
+        or (node, None) when it has crashed.
+        """
+        runs, make = [], self._made()
+        for seed in seeds:
+            _Changes.names, _Changes.last, _Changes.all = self.shows, {}, []
+            operations = []
+
+            def keep(run: Outcome, operations=operations) -> bool:
+                operations += map(tuple, run.history)
+                return True
+
+            more = {"monitors": _Changes, "seed": seed, "runs": 1, "within_s": 60}
+            failed = bool(fuzz(make, *args, keep, **more, **how))
+            runs.append((seed, failed, operations, _Changes.all))
+        return runs
 
     def result(self, state, method):
         """Return a state, and what a method of the learner's returns in it."""
@@ -93,6 +125,38 @@ class _Life:
             self.state = self.numbers.setdefault(frozen, len(self.states))
             self.states += [frozen] * (self.state == len(self.states))
         return self.state
+
+
+class _Changes(Monitor):
+    """The changes of the attributes that nodes show, in the run under way."""
+
+    names, last, all = (), {}, []  # the class's: a run has a new object
+
+    def observe(self, nodes, node):
+        """Keep what has changed in a node."""
+        before = self.last.get(node, {})
+        if nodes[node] is None:
+            self.last[node], changed = {}, None
+        else:
+            shown = _shown(nodes[node], self.names)
+            now = self.last[node] = dict(zip(self.names, shown, strict=True))
+            changed = {name: now[name] for name in now if now[name] != before.get(name)}
+        if changed != {}:
+            self.all.append((node, changed))
+
+
+def _shown(node, names):
+    return tuple(_as_tuple(getattr(node, name, None)) for name in names)
+
+
+def _as_tuple(value):
+    """Return a list or named tuple as a tuple, so that it is plain data."""
+    many = isinstance(value, list | tuple)
+    return tuple(map(_as_tuple, value)) if many else value
+
+
+def _unpacked(value):
+    return [*map(pickle.loads, value)] if type(value) is list else pickle.loads(value)
 
 
 def _described(effect):

@@ -5,6 +5,8 @@
                                              memory, not even a class's attributes
 
 Messages, saved values and timer names stay bytes here, which only nodes unpickle.
+`fuzz` has no time for that: its runs are each in one process, and are judged here by
+what they report. A wrong one is repeated, shrunk and judged as above.
 
 `clients_of` makes clients of a plan in text; `listed` gives their operations as text.
 """
@@ -14,6 +16,8 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, get_args
 
 from distlab.calls.serialize import pack_functions
@@ -30,8 +34,11 @@ from distlab.errors import (
     NotSerializable,
     SandboxExceeded,
 )
-from distlab.network import Client, Outcome, node, search, simulate
+from distlab.history import History
+from distlab.network import Client, Outcome, fuzz, node, search, simulate
 from distlab.network.schedules.counterexample import Counterexample, NotFound
+from distlab.network.schedules.monitors import new_monitors, violation
+from distlab.network.schedules.properties import UntracedOutcome
 from distlab.processes import FrameReceived, Processes
 from distlab.trace import Call, Event, Operation
 
@@ -49,15 +56,21 @@ __all__ = [
 _INSIDE = "distlab.checks.kit.node_process"
 _MOST_BYTES = 2**22  # of one reply of a node
 _MOST_CALLS = 4_000  # of methods in one run
+_BATCH = 20  # runs of a fuzz that are reported together
 
 
 @contextmanager
 def on_nodes(
-    make: Callable, nodes: int, *, without: Sequence[str] = ()
+    make: Callable,
+    nodes: int,
+    *,
+    without: Sequence[str] = (),
+    shows: Sequence[str] = (),
 ) -> Iterator["NodeProcesses"]:
     """Run processes for up to `nodes` nodes of a learner's class during the body.
 
     without: modules that contain the solution, which the processes do not have.
+    shows: attributes of the learner's objects, plain data, that monitors read.
 
     Raises: Wrong if the class cannot be pickled, or its processes exceed a limit.
     """
@@ -69,10 +82,10 @@ def on_nodes(
         nodes, f"{_INSIDE}:main", preload=(_INSIDE,), most_bytes=_MOST_BYTES
     )
     try:
-        setup = pickle.dumps((packed, cells(), without, random.getrandbits(64)))
+        setup = pickle.dumps((packed, cells(), without, shows))
         for index in range(nodes):
             processes.send(index, setup)
-        yield NodeProcesses(processes, make)
+        yield NodeProcesses(processes, make, shows)
     except SandboxExceeded as error:
         found = f"Your nodes were ended, with all that they started: {error.why}."
         raise Wrong(found, exceeded=error.why) from None
@@ -84,48 +97,98 @@ class NodeProcesses:
     """Processes of nodes, for one run after another.
 
     sizes: bytes of each message that the nodes sent in the last run, in order.
-    `simulate` and `search` are those of `distlab.network`, but for the nodes' class;
-    both raise Wrong with the failure if a node fails. Of a node of their outcomes
+    why: what a monitor found wrong in the last simulation, "" if nothing.
+    `simulate`, `search` and `fuzz` are those of `distlab.network`, but for the class;
+    they raise Wrong with the failure if a node fails. Of a node of their outcomes
     `result_of("value")` is the result of its method `value`.
     """
 
-    def __init__(self, processes: Processes, make: Callable):
+    def __init__(self, processes: Processes, make: Callable, shows: Sequence[str]):
         self.sizes: list[int] = []
+        self.why, self.shows = "", shows
+        self._monitors, self._proxies = [], {}
         self._processes, self._make = processes, make
 
-    def simulate(self, nodes: int, clients: Sequence, **how: Any) -> Outcome:
-        """Run new nodes."""
-        return self._run(simulate, nodes, clients, **how)
+    def simulate(
+        self, nodes: int, clients: Sequence, *, monitors: Iterable = (), **how: Any
+    ) -> Outcome:
+        """Run new nodes, watched by monitors, and remember what one finds wrong."""
+        self.why, self._proxies = "", [None] * nodes
+        self._monitors = new_monitors(monitors)
+        try:
+            return self._run(simulate, nodes, clients, **how)
+        finally:
+            self._monitors = []
+
+    def fuzz(
+        self,
+        nodes: int,
+        clients: Sequence,
+        check: Callable,
+        monitors: Callable[[], Iterable],
+        *,
+        runs: int,
+        **how: Any,
+    ) -> Counterexample | NotFound:
+        """Run new nodes at random. `monitors()` makes those of a run."""
+        seeds = [random.getrandbits(32) for _ in range(runs)]
+        for at in range(0, runs, _BATCH):
+            some = seeds[at : at + _BATCH]
+            ask = partial(self._ask, 0, "fuzz", some, how, nodes, clients)
+            for seed, failed, *record in self._carried_out(ask):
+                if failed or _is_wrong(nodes, check, monitors(), *record):
+                    how |= {"monitors": monitors(), "seed": seed, "within_s": 60}
+                    found = self._run(fuzz, nodes, clients, check, runs=1, **how)
+                    return found or self._differs()
+        return NotFound(f"{runs} runs")
+
+    def _differs(self):
+        found = "Nodes that share a process did otherwise than nodes that share none."
+        raise Wrong(found, chance=True)
 
     def search(self, nodes: int, *args: Any, **how: Any) -> Counterexample | NotFound:
         """Search the schedules of new nodes for one that breaks them."""
         return self._run(search, nodes, *args, **how)
 
     def _run(self, run, *args, **how):
-        self._left = 10**9 if run is search else _MOST_CALLS
-        self._until = time.monotonic() + 2 * seconds()
-        self._failed = None
-        self.sizes.clear()
         kinds, own = (list, dict, set), vars(self._make)  # class attributes are kept
         space = {name: value for name, value in own.items() if type(value) in kinds}
-        space |= {"nodes": self, "searching": run is search}
+        space |= {"nodes": self, "searching": run is not simulate}
+        make = type(self._make.__name__, (_Proxy,), space)
+        limit = _MOST_CALLS if run is simulate else 10**9
+        found = self._carried_out(partial(run, make, *args, **how), limit)
+        if self._failed is not None:
+            why = found.why.rpartition("raised NodeFailed: ")[2]
+            raise self._wrong(self._failed, f"{why}\n\n{found.schedule!r}")
+        return found
+
+    def _carried_out(self, run, limit=10**9):
+        """Return the result of run(); raise Wrong if a node fails."""
+        self._left, self._until = limit, time.monotonic() + 2 * seconds()
+        self._failed = None
+        self.sizes.clear()
         try:
-            found = run(type(self._make.__name__, (_Proxy,), space), *args, **how)
+            return run()
         except NodeFailed as error:
             raise self._wrong(error) from None
         except NotDeterministic as error:
             raise Wrong(str(error), chance=True) from None
-        if self._failed is not None:
-            raise self._wrong(self._failed, f"\n\n{found.schedule!r}")
-        return found
 
-    def _wrong(self, error, more=""):
+    def observe(self, proxy: "_Proxy") -> None:
+        """Show the monitors of a simulation a node that has acted."""
+        if self._monitors:
+            self._proxies[proxy.me] = proxy
+        for monitor in self._monitors:
+            name, subject = type(monitor).__name__, (self._proxies, proxy.me)
+            self.why = self.why or violation(monitor.observe, *subject, name=name)
+
+    def _wrong(self, error, found=""):
         own = error.cause if isinstance(error.cause, NodeFailed) else error
         if isinstance(own.cause, SandboxExceeded | Inconclusive):
             return own.cause
         few = error.trace is not None and self._left > 0
         picture = Played(error.trace, "The run that failed") if few else None
-        return Wrong(f"{own}{more}", picture=picture, failure=own, node=own.node)
+        return Wrong(found or str(own), picture=picture, failure=own, node=own.node)
 
     def _ask(self, index, what, *args):
         """Call `what` in a node's process; return its reply."""
@@ -184,7 +247,11 @@ class _Proxy(node.Node):
         return self.nodes._ask(self.me, "result", self.state, name)[1]
 
     def on_start(self, saved):
-        return self._do("start", {name: bytes(value) for name, value in saved.items()})
+        chance = self.random.getstate()
+        if type(chance) is not int:
+            chance = self.random.getrandbits(64)
+        saved = {name: _plain_bytes(value) for name, value in saved.items()}
+        return self._do("start", chance, saved)
 
     def on_client(self, request, call):
         return self._do("client", request, call)
@@ -195,12 +262,37 @@ class _Proxy(node.Node):
     def on_timer(self, name):
         return self._do("timer", bytes(name))
 
+    def on_synced(self, token):
+        return self._do("synced", bytes(token))
+
     def _do(self, *what):
-        self.state, described = self.nodes._ask(self.me, "do", self.state, *what)
+        ask = self.me, "do", self.state, self.clock_s, *what
+        self.state, described, shown = self.nodes._ask(*ask)
+        vars(self).update(zip(self.nodes.shows, shown, strict=True))
+        self.nodes.observe(self)
         effects = [_effect(*each) for each in described]
         sent = [each.message for each in effects if type(each) is node.Send]
         self.nodes.sizes += map(len, sent)
         return effects
+
+
+def _plain_bytes(value):
+    return [*map(bytes, value)] if type(value) is list else bytes(value)
+
+
+def _is_wrong(nodes, check, monitors, operations, changes):
+    """Return True if a run is wrong by its operations, or by what its nodes showed."""
+    monitors, seen = new_monitors(monitors), [None] * nodes
+    for index, changed in changes:
+        if changed is None:
+            seen[index] = None
+            continue
+        seen[index] = seen[index] or SimpleNamespace()
+        vars(seen[index]).update(changed)
+        if any(violation(each.observe, seen, index) for each in monitors):
+            return True
+    history = History([Operation(*each) for each in operations])
+    return bool(violation(check, UntracedOutcome(history, seen, [], 0.0)))
 
 
 def _effect(kind, *fields):

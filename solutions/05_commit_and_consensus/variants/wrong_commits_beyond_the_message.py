@@ -1,0 +1,5 @@
+"""Commits as far as the leader has, though its own log may differ there."""
+
+POINTS = 4.0
+HINT = "It vouches for what it has itself"
+REPLACE = {"min(sent.commit, last)": "min(sent.commit, self.last)"}

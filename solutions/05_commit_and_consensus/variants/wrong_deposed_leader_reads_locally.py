@@ -1,0 +1,9 @@
+"""Answers a read at once, and asks nobody whether it leads still."""
+
+POINTS = 8.0
+HINT = "a majority must say that this node leads still"
+REPLACE = {
+    "return heard >= self.majority and self.applied >= read.index": (
+        "return self.applied >= read.index"
+    )
+}
