@@ -401,7 +401,7 @@ def test_the_monitors_find_the_bugs_of_another_raft(kind):
 
 
 def test_the_monitors_have_nothing_against_another_raft_that_is_right():
-    assert not small_run(small.Raft, 60)
+    assert not small_run(small.Raft, 30)
 
 
 def test_a_killed_leader_of_real_processes_is_replaced_and_nothing_is_lost():
