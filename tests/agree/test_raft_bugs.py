@@ -31,16 +31,14 @@ BREAKS = {
 }
 
 
-SLOW = {
-    bugs.AppliesTwice,
-    bugs.WallClockLease,
-    bugs.AnswersByIndex,
-}  # two seconds and more
+# Two seconds and more, or another one shows nearly the same.
+NIGHTLY = {bugs.AppliesTwice, bugs.WallClockLease, bugs.AnswersByIndex}
+NIGHTLY |= {bugs.TermNotSaved, bugs.NeverStepsDown}
 
 
 @pytest.mark.parametrize(
     "bug",
-    [pytest.param(b, marks=[pytest.mark.nightly] * (b in SLOW)) for b in BREAKS],
+    [pytest.param(b, marks=[pytest.mark.nightly] * (b in NIGHTLY)) for b in BREAKS],
 )
 def test_without_a_rule_its_property_breaks_in_few_steps(bug):
     words, seed = BREAKS[bug]
@@ -69,8 +67,8 @@ def right(runs, **how):
 
 @pytest.mark.parametrize("lease", [False, True])
 def test_the_right_one_stands_random_schedules(lease):
-    right(90, lease=lease)
-    right(10, lease=lease, check=JUDGED["check"])
+    right(50, lease=lease)
+    right(8, lease=lease, check=JUDGED["check"])
 
 
 @pytest.mark.nightly
