@@ -10,7 +10,7 @@ from distlab.network import replay
 
 LEADS, LOGS = "election safety", "log matching"
 COMPLETE, STATES = "leader completeness", "state machine safety"
-CLIENTS = "client"
+CLIENTS, ORDER = "client", "No order explains"  # two verdicts on what clients saw
 
 # What breaks without the rule, and a seed with which that is found soon.
 BREAKS = {
@@ -26,7 +26,7 @@ BREAKS = {
     bugs.AnswersByIndex: (CLIENTS, 1),
     bugs.NeverStepsDown: (LEADS, 3),
     bugs.TwoChanges: (COMPLETE, 0),
-    bugs.AppliesTwice: (CLIENTS, 1),
+    bugs.AppliesTwice: (ORDER, 2),
     bugs.WallClockLease: (CLIENTS, 2),
 }
 
@@ -48,7 +48,7 @@ def test_without_a_rule_its_property_breaks_in_few_steps(bug):
     again = replay(
         make, nodes, clients, found.schedule, monitors=raft_monitors(), seed=found.seed
     )
-    assert not again.stopped and (words == CLIENTS or again.why == found.why)
+    assert not again.stopped and (words in (CLIENTS, ORDER) or again.why == found.why)
 
 
 @pytest.mark.nightly
