@@ -10,33 +10,35 @@ from distlab.network import replay
 
 LEADS, LOGS = "election safety", "log matching"
 COMPLETE, STATES = "leader completeness", "state machine safety"
-CLIENTS = "client"
+CLIENTS, ORDER = "client", "No order explains"  # two verdicts on what clients saw
 
 # What breaks without the rule, and a seed with which that is found soon.
 BREAKS = {
     bugs.VoteNotSaved: (LEADS, 0),
-    bugs.TermNotSaved: (LEADS, 1),
-    bugs.VoteForOlderLog: (COMPLETE, 0),
-    bugs.NoPreviousTest: (LOGS, 0),
-    bugs.AlwaysTruncates: (STATES, 1),
+    bugs.TermNotSaved: (LEADS, 4),
+    bugs.VoteForOlderLog: (COMPLETE, 3),
+    bugs.NoPreviousTest: (LOGS, 4),
+    bugs.AlwaysTruncates: (STATES, 4),
     bugs.CommitsOldTerms: (COMPLETE, 0),
-    bugs.StaleReply: (LEADS, 0),
-    bugs.MatchIsNext: (COMPLETE, 0),
+    bugs.StaleReply: (LEADS, 4),
+    bugs.MatchIsNext: (COMPLETE, 3),
     bugs.LocalRead: (CLIENTS, 1),
     bugs.AnswersByIndex: (CLIENTS, 1),
-    bugs.NeverStepsDown: (LEADS, 2),
+    bugs.NeverStepsDown: (LEADS, 3),
     bugs.TwoChanges: (COMPLETE, 0),
-    bugs.AppliesTwice: (CLIENTS, 1),
+    bugs.AppliesTwice: (ORDER, 2),
     bugs.WallClockLease: (CLIENTS, 2),
 }
 
 
-SLOW = {bugs.AppliesTwice, bugs.WallClockLease}  # two seconds and more
+# Two seconds and more, or another one shows nearly the same.
+NIGHTLY = {bugs.AppliesTwice, bugs.WallClockLease, bugs.AnswersByIndex}
+NIGHTLY |= {bugs.TermNotSaved, bugs.NeverStepsDown}
 
 
 @pytest.mark.parametrize(
     "bug",
-    [pytest.param(b, marks=[pytest.mark.nightly] * (b in SLOW)) for b in BREAKS],
+    [pytest.param(b, marks=[pytest.mark.nightly] * (b in NIGHTLY)) for b in BREAKS],
 )
 def test_without_a_rule_its_property_breaks_in_few_steps(bug):
     words, seed = BREAKS[bug]
@@ -46,7 +48,7 @@ def test_without_a_rule_its_property_breaks_in_few_steps(bug):
     again = replay(
         make, nodes, clients, found.schedule, monitors=raft_monitors(), seed=found.seed
     )
-    assert not again.stopped and (words == CLIENTS or again.why == found.why)
+    assert not again.stopped and (words in (CLIENTS, ORDER) or again.why == found.why)
 
 
 @pytest.mark.nightly
@@ -65,8 +67,8 @@ def right(runs, **how):
 
 @pytest.mark.parametrize("lease", [False, True])
 def test_the_right_one_stands_random_schedules(lease):
-    right(230, lease=lease)
-    right(20, lease=lease, check=JUDGED["check"])
+    right(50, lease=lease)
+    right(8, lease=lease, check=JUDGED["check"])
 
 
 @pytest.mark.nightly

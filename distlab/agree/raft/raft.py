@@ -217,8 +217,8 @@ class Raft(LeaderElection):
         if reply.fits:
             match = self.match[sender] = max(match, self.matched(sender, reply))
             self.next[sender] = max(self.next.get(sender, 1), match + 1)
-        else:
-            self.next[sender] = max(match, reply.last) + 1
+        elif reply.last >= match:  # else it is late
+            self.next[sender] = reply.last + 1
         self.acked[sender] = max(self.acked.get(sender, 0), reply.round)
         self.active.add(sender)
         self.flying.pop(sender, None)
@@ -229,7 +229,7 @@ class Raft(LeaderElection):
 
     def send_more(self, peer, reply):
         """Send what was not sent before the reply, or what it says is missing."""
-        behind = self.next[peer] <= self.log.last or not reply.fits
+        behind = self.next[peer] <= self.log.last
         late = bool(self.reads) and reply.round < self.round
         if peer not in self.flying and (behind or late):
             yield from self.send_entries(peer)
