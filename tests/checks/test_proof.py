@@ -120,6 +120,21 @@ def test_a_wrong_answer_is_graded_until_it_has_met_its_hint(exercise):
     assert exercise(more=again, variant=variant).rows[-1].open_points == 0
 
 
+def test_of_wrong_answers_with_one_hint_the_default_proof_grades_one(
+    exercise, tmp_path
+):
+    mute = "def take_turns(comm, speak):\n    pass"
+    hints = {"two": "How often does the rank", "three": "another"}
+    (tmp_path / "99_total" / "variants").mkdir(parents=True)
+    for name, hint in hints.items():
+        path = tmp_path / "99_total" / "variants" / f"wrong_{name}.py"
+        path.write_text(VARIANT.format(0, hint, mute))
+    variant = VARIANT.format(0, hints["two"], mute)
+    all_of_them = {row.name for row in exercise(variant=variant).rows}
+    fewer = {row.name for row in exercise(variant=variant, every_step=False).rows}
+    assert all_of_them - fewer == {"wrong_two"}
+
+
 PART = """def part(comm, tensor, n=2):
     ### BEGIN SOLUTION
     total = tensor.clone()

@@ -150,3 +150,42 @@ def test_a_value_that_fails_in_a_search_is_the_learners_mistake():
     make = learner("return sum(ups - downs for", "return 1 // 0 + sum(ups - downs for")
     verdict = judge(replication.counts, make["Counter"], ("searched",))
     assert verdict.outcome == "fail" and "ZeroDivisionError" in verdict.found
+
+
+ASK = "yield from self.ask(request, self.peers[: self.majority - 1])"
+ANSWER = "yield from self.answer(request, newest.value)"
+SUMS = "ups, downs = self.state.get(self.me, (0, 0))"
+SLIPS = {  # what a learner writes by mistake: old, new, and words of its hint
+    "a yield in update": (SUMS, f"{SUMS}; yield", "they need no `yield`"),
+    "no first entry": (SUMS, "ups, downs = self.state[self.me]", "no entry of"),
+    "a lambda in the state": (SUMS, f"{SUMS}; self.state[9] = lambda: 0", "plain data"),
+    "an ask that is not yielded": (
+        ASK,
+        ASK.removeprefix("yield from "),
+        "sent nothing",
+    ),
+    "a generator yielded": (ASK, ASK.replace(" from", ""), "write `yield from`"),
+    "a repair after the answer": (
+        ANSWER,
+        f"{ANSWER}; yield from self.repair(request, self.peers, newest)",
+        "must come before",
+    ),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_meets_the_hint_that_names_it(slip):
+    old, new, words = SLIPS[slip]
+    make = learner(old, new)
+    if old is SUMS:
+        verdict = judge(replication.counts, make["Counter"], ("one replica",))
+    else:
+        verdict = judge(replication.repairs, make["ReadRepair"], ("nothing is stale",))
+    assert verdict.outcome == "fail" and words in verdict.hints[0], verdict
+
+
+def test_a_long_run_that_fails_lists_the_last_updates_only():
+    last = learner("seen[self.me] = seen.get(self.me, 0) + 1", "seen[self.me] = 1")
+    verdict = judge(replication.contains, last["ORSet"], ("after many updates",))
+    assert verdict.outcome == "fail" and not verdict.drawn()
+    assert len(verdict.found.splitlines()) <= 9, verdict.found

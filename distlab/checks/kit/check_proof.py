@@ -127,8 +127,8 @@ def prove(
     show: called with the number of answers graded, of all, and the next one's name. The
     stubs are graded as they are released, without the hidden cases.
     every_step: True if every variant is graded on all steps. Else only the first right
-        one and the wrong ones are: on the steps that use what they change, and a wrong
-        one no further than where it meets its hint.
+        one is, and of the wrong ones that change the same cells the first with each
+        hint: on the steps that use what they change, and no further than its hint.
 
     Raises: DistlabError if the notebook or a variant cannot be read.
     """
@@ -143,10 +143,12 @@ def prove(
     stubs |= public
     rows = [(AnswerRow("solution", most, ""), answers, None)]
     rows += [(AnswerRow("stubs", 0.0, ""), stubs, None)]
-    another = [v for v in variants if v.right][1:]
+    seen = set()
     for v in variants:
-        if v in another and not every_step:
+        kind = v.right or (v.hint, v.changed)
+        if kind in seen and not every_step:
             continue
+        seen.add(kind)
         steps = None if every_step else concerned(sources | v.cells, v.changed)
         rows.append((AnswerRow(v.name, v.points, v.hint), v.cells, steps))
     proof = Proof(solution.name, faults=_contradictions(variants, most))

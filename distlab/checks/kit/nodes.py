@@ -328,6 +328,10 @@ NODE_HINTS = [
         "Take the event that comes first, on_start or on_client, and one node. Write "
         "down in words what it stores, whom it sends what, and which event it needs "
         "next. Then write only that method."]),
+    Hint(lambda f: "yielded <generator" in str(f["failure"]), [
+        "To yield what a generator yields, write `yield from`.",
+        "A function with yield in it returns a generator when it is called. `yield` "
+        "passes on that object itself, `yield from` each effect that it yields."]),
     Hint(_says("did not return"), [
         "A node never waits. It returns its effects, and is called again when a "
         "message comes or a timer runs out. Which loop can never end?",

@@ -30,9 +30,8 @@ class ORSet(Replica):
 
     def update(self, call):
         dots, seen = self.state
-        if call.op == "remove":
-            dots -= {dot for dot in dots if dot[2] == call.value}
-        else:
+        dots -= {dot for dot in dots if dot[2] == call.value}
+        if call.op == "add":
             seen[self.me] = seen.get(self.me, 0) + 1
             dots.add((self.me, seen[self.me], call.value))
 
