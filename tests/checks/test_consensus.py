@@ -181,4 +181,5 @@ def test_a_node_that_fails_at_random_is_the_learners_mistake_and_plays():
     verdict = judge(consensus.elects, make, ("random runs",))
     assert verdict.outcome == "fail" and verdict.found.count("TypeError") == 1
     node = verdict.found.split()[1]
-    assert f". node {node} gets 'Vote" in verdict.found.splitlines()[-1]
+    last = verdict.found.splitlines()[-1]
+    assert f". node {node} gets " in last and "'Vote" in last
