@@ -1,20 +1,23 @@
 """Exercise 05: a Raft, its votes, its log, and its clients.
 
-A rule is checked first as a row of text, in a state that the row gives:
-
-    term=3, log='112'    may_vote(1, RequestVote(3, 3, 2))    True
-
-Then whole runs are, planned and at random: by the four properties of figure 3 and by
-linearizability. Section and figure numbers are those of Ongaro and Ousterhout (2014).
+The rules are asked one by one, see consensus_rules. Then whole runs are checked,
+planned and at random: by the four properties of figure 3 and by linearizability.
+Section and figure numbers are those of Ongaro and Ousterhout (2014).
 """
 
 import random
-import re
 from functools import partial
 
 from distlab.agree.raft.monitors import RaftView, clients_linearizable, raft_monitors
 from distlab.checks import kit
-from distlab.checks.kit import Hint, Wrong, called, check, listed
+from distlab.checks.consensus_rules import (
+    CLIENT_ROWS,
+    LOG_ROWS,
+    RULE_HINTS,
+    VOTE_ROWS,
+    follow_rows,
+)
+from distlab.checks.kit import Hint, Wrong, check, listed
 from distlab.faults import Crash, Split
 from distlab.network import Client, Delivery, Monitor
 from distlab.network.schedules.monitors import violation
@@ -45,69 +48,10 @@ def serves(make, case):
 
 def _judge(case, make):
     if type(case) is str:
-        _follow(case, make)
+        follow_rows(case, make, WITHOUT)
         return
     with kit.on_nodes(make, 5, without=WITHOUT, shows=_SHOWS) as nodes:
         case(nodes)
-
-
-# the rules, one by one
-
-
-def _rows(text):
-    """Return (state, rule, right) of each line."""
-    lines = filter(None, map(str.strip, text.splitlines()))
-    return [re.split(r"\s{2,}", line) for line in lines]
-
-
-def _follow(text, make):
-    """Compare what each rule says in its rows with what it should say."""
-    rows = _rows(text)
-    said = kit.call(_answers, make, [row[:2] for row in rows], without=WITHOUT)
-    for (state, rule, right), yours in zip(rows, said, strict=True):
-        if yours != right:
-            found = f"A node of five with {state}:\n    {rule}\n    expected  {right}"
-            name = re.search(r"on_\w+|(?!sent)\b\w+", rule).group()
-            raise Wrong(f"{found}\n    yours     {yours}", rule=name)
-
-
-def _answers(make, rows):
-    """Return the answers of rules in their states, as text; runs in a process."""
-    return [called(_answer, make, *row) for row in rows]
-
-
-def _answer(make, state, rule):
-    space = dict(make.may_vote.__globals__)
-    node, other = (make(0, (1, 2, 3, 4)) for _ in range(2))
-    node.random = random.Random(0)
-
-    def log(terms):
-        return [space["Entry"](int(term)) for term in terms]
-
-    def restored(value):
-        other.restore(value)
-        return other.term, other.voted_for, "".join(str(e.term) for e in other.log)
-
-    def sent(effects):
-        sends = (tuple(e.message) for e in effects if hasattr(e, "message"))
-        return next(sends, (None,) * 4)
-
-    for name, value in eval(f"dict({state})", space).items():
-        value = dict.fromkeys(node.peers, 0) | value if name == "match" else value
-        setattr(node, name, log(value) if name == "log" else value)
-    node.next = dict.fromkeys(node.peers, len(node.log) + 1) | node.next
-    methods = {name: getattr(node, name) for name in dir(make) if name[0] != "_"}
-    space |= methods | {"log": log, "restored": restored, "sent": sent}
-    *events, asked = rule.split("; ")
-    for event in events:
-        list(eval(event, space) or ())
-    said = eval(asked, space | vars(node) if events else space)
-    if asked.startswith("on_"):
-        return " ".join(sorted({type(effect).__name__ for effect in said or ()}))
-    if asked.startswith(("may_", "fits")):
-        return str(bool(said))
-    many = type(said) in (list, tuple) and said and hasattr(said[0], "term")
-    return "".join(str(entry.term) for entry in said) if many else str(said)
 
 
 # whole runs
@@ -236,8 +180,10 @@ def _sent_once(nodes, run, out):
     back = [size for e, size in sent if e.peer == out and 3.5 <= e.start < 4.9]
     long = [size for size in back if size > max(back) / 2]
     if len(long) > 3:
-        found = f"Node {out} lacked 25 entries, and was sent messages of {long} bytes."
-        _fail(run, f"{found}\nExpected: all that it lacks, once.", again="missing")
+        found = f"Node {out} lacked 25 entries, and was sent {len(long)} messages with "
+        found += f"entries, {sum(long) / 1000:.0f} kB together."
+        expected = "Expected: one refusal, and then all that it lacks, once."
+        _fail(run, f"{found}\n{expected}", again="missing")
 
 
 def _cheap(op, nodes):
@@ -301,7 +247,9 @@ def _fuzzed(n, clients, runs, nodes, **how):
     found = nodes.fuzz(n, clients, clients_linearizable, _monitors, runs=runs, **rough)
     if found:
         why = found.why.rpartition("AssertionError: ")[2]
-        head = f"Found at random, and shrunk: {why}\n{found.schedule!r}"
+        steps = repr(found.schedule).splitlines()
+        last = f"\nThe last 12 of {len(steps)} steps:" if len(steps) > 12 else ""
+        head = "\n".join([f"Found at random, and shrunk: {why}{last}", *steps[-12:]])
         _fail(found.outcome, head, why=why)
 
 
@@ -317,125 +265,25 @@ _CRASH = {"crashes": 3, "power_losses": 3, "splits": 2, "cuts": 2, "until_s": 4.
 _WRITERS = _writers("append {0}, append {0}", 3)
 _CALLERS = _writers("append {0}, read, append {0}, read", 9)
 _VOTES = {
-    "the rules": """
-term=1, log=''  may_vote(1, RequestVote(1, 0, 0))  True
-term=3, log='112'  may_vote(1, RequestVote(3, 3, 2))  True
-term=3, log='112', voted_for=1  may_vote(1, RequestVote(3, 3, 2))  True
-term=3, log='112', voted_for=2  may_vote(1, RequestVote(3, 3, 2))  False
-term=3, log='112', voted_for=0  may_vote(1, RequestVote(3, 3, 2))  False
-term=3, log='112'  may_vote(1, RequestVote(2, 3, 2))  False
-term=3, log='112'  may_vote(1, RequestVote(3, 2, 2))  False
-term=3, log='112'  may_vote(1, RequestVote(3, 9, 1))  False
-term=3, log='111'  may_vote(1, RequestVote(3, 2, 2))  True
-term=3, log='112'  may_vote(1, RequestVote(3, 4, 2))  True
-term=3, log='112'  on_request(1, RequestVote(3, 3, 2)); voted_for  1
-term=3, log='113'  on_request(1, RequestVote(3, 3, 2)); voted_for  None
-term=3, log='112'  on_request(1, RequestVote(3, 3, 2))  Send SetTimer
-term=3, log='113'  on_request(1, RequestVote(3, 3, 2))  Send
-term=3, log='113'  sent(on_request(1, RequestVote(3, 3, 2)))  (3, False)
-term=3, log='112'  sent(on_request(1, RequestVote(2, 3, 2)))  (3, False)
-term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, True)); role  leader
-term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(2, True)); role  candidate
-term=3, role=CANDIDATE, votes={0, 1}  on_vote(2, Vote(3, False)); role  candidate
-term=3, role=CANDIDATE, votes={0, 1}  on_vote(1, Vote(3, True)); role  candidate
-term=3, role=FOLLOWER, votes={0, 1}  on_vote(2, Vote(3, True)); role  follower
-term=3, role=LEADER, voted_for=0  see_term(5); role  follower
-term=3, role=LEADER, voted_for=0  see_term(5); voted_for  None
-term=3, role=LEADER, leader=0  see_term(5); leader  None
-term=3, voted_for=2  stand(); term  4
-term=3, voted_for=2  stand(); voted_for  0
-""",
+    "the rules": VOTE_ROWS,
     "leaders cut off": _elected, "few messages": _cheap_elections,
     "random runs": partial(_fuzzed, 3, [], 300, until_s=1.5, **_PARTS),
     "random runs of 5": partial(_fuzzed, 5, [], 100, until_s=1.5, **_PARTS)}
 _LOG = {
-    "the rules": _VOTES["the rules"] + """
-log=''  fits(0, 0)  True
-log='111445566'  fits(10, 6)  False
-log='1114'  fits(10, 6)  False
-log='11144556666'  fits(10, 6)  True
-log='111445566677'  fits(10, 6)  True
-log='1114444'  fits(10, 6)  False
-log='11122233333'  fits(10, 6)  False
-log='1114444'  fits(5, 4)  True
-log='11122233333'  fits(3, 1)  True
-log='11144556666'  merged(10, log('8'))  11144556668
-log='111445566677'  merged(10, log('8'))  11144556668
-log='1114444'  merged(5, log('55666'))  1114455666
-log='11122233333'  merged(3, log('4455666'))  1114455666
-log='111'  merged(3, log('44'))  11144
-log='1114455666'  merged(3, log('44'))  1114455666
-log='11144556666'  merged(10, ())  11144556666
-term=4, log='124', match={1: 2, 2: 2, 3: 1, 4: 1}  may_commit(2)  False
-term=4, log='124', match={1: 3, 2: 2, 3: 1, 4: 1}  may_commit(3)  False
-term=4, log='124', match={1: 3, 2: 3, 3: 1, 4: 1}  may_commit(3)  True
-term=3, log='113'  on_append(1, AppendEntries(3, 1, 1, (), 3, 1)); commit  1
-term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1)); commit  0
-term=3, log='113'  on_append(1, AppendEntries(2, 1, 1, (), 1, 1))  Send
-term=3, log='113'  on_append(1, AppendEntries(3, 9, 3, (), 0, 1))  Send SetTimer
-term=3, log='113'  sent(on_append(1, AppendEntries(2, 1, 1, (), 1, 7)))  (3, False, 0, 7)
-term=3, log='112'  sent(on_append(1, AppendEntries(3, 2, 1, (), 0, 7)))  (3, True, 2, 7)
-term=3, log='1'  sent(on_append(1, AppendEntries(3, 1, 3, (), 0, 7)))[2] < 1  True
-log='55', role=LEADER, match={1: 0}  on_reply(1, AppendReply(0, True, 2, 1)); next[1]  3
-log='00', role=LEADER, match={1: 2, 2: 2, 3: 0}  on_reply(3, AppendReply(0, True, 2, 1)); commit  2
-log='00', role=LEADER, match={1: 0, 2: 0, 3: 0}  on_reply(3, AppendReply(0, True, 2, 1)); commit  0
-log='55', role=LEADER, match={1: 0}, next={1: 3}  sent(on_reply(1, AppendReply(0, False, 1, 1)))[1]  1
-term=5, role=LEADER, match={1: 0}  on_reply(1, AppendReply(3, True, 4, 1)); match[1]  0
-term=3, role=CANDIDATE  on_append(1, AppendEntries(3, 9, 3, (), 0, 1)); role  follower
-""",  # noqa: E501, one row is one line
+    "the rules": VOTE_ROWS + LOG_ROWS,
     "partitions heal": _heals, "few messages": partial(_cheap, "append"),
     "random runs": partial(_fuzzed, 3, _WRITERS, 200, until_s=3.0, **_PARTS),
     "random runs of 5": partial(_fuzzed, 5, _WRITERS, 60, until_s=3.0, **_PARTS)}
 _CLIENTS = {
-    "the rules": _LOG["the rules"] + """
-term=5, voted_for=3, log='1125'  restored(durable())  (5, 3, '1125')
-commit=4, first=6  read_index()  6
-commit=9, first=6  read_index()  9
-applied=6, acked={1: 7, 2: 7}  may_read(Read(1, None, 6, 7))  True
-applied=6, acked={1: 7, 2: 6}  may_read(Read(1, None, 6, 7))  False
-applied=5, acked={1: 7, 2: 7}  may_read(Read(1, None, 6, 7))  False
-""",
+    "the rules": VOTE_ROWS + LOG_ROWS + CLIENT_ROWS,
     "restarts": _restarts, "retries": _retries, "leaders cut off": _deposed,
     "few messages": partial(_cheap, "read"),
     "random elections": partial(_fuzzed, 3, [], 400, **_POWER),
     "random runs": partial(_fuzzed, 3, _CALLERS, 300, **_CRASH),
     "random runs of 5": partial(_fuzzed, 5, _CALLERS, 50, **_CRASH)}
 
-_BY_HAND = (
-    "In a cell of its own, make a node of five, give it the attributes of the verdict, "
-    "and call the rule. Which condition in the rule's row of the table is decided by "
-    "this state, and which line of yours stands for it?")
-_RULES = {
-    "may_vote": "One vote in a term, for a log that has at least all of this one's. "
-    "Which of two logs is newer: the longer one, or the one with the later last term?",
-    "on_request": "A vote is remembered, or the term's next candidate gets it, too. It "
-    "restarts the timer; a request that is refused does not.",
-    "on_vote": "Count each voter once, while a candidate, and only votes of this term: "
-    "a response to the last election may come now.",
-    "see_term": "A higher term ends what this node was in the old one: its role, its "
-    "vote, and who leads.",
-    "stand": "A candidate begins the next term, and its own vote in it is its own.",
-    "fits": "The log matching property is an induction: new entries fit if the entry "
-    "just before them is here. What stands before the first entry of all?",
-    "merged": "Only a conflict removes entries. A message that is late has a part of "
-    "what is here, and the rest of it may be committed.",
-    "may_commit": "Figure 8: a majority holds an entry of an old term, and a later "
-    "leader still replaces it. Which entries can no later leader lack?",
-    "on_append": "Is the message of this term's leader, or of an old one, who is told "
-    "so? It vouches for what it has itself, and for what is before that; a "
-    "refusal names an index before the one that did not fit.",
-    "on_reply": "Messages are late and come twice. Of which term is this response, and "
-    "up to which index does the follower hold all that this leader has?",
-    "restored": "What must a node know after a restart, so that it does not vote twice "
-    "in a term, and lacks nothing that a leader has counted it for?",
-    "read_index": "A new leader has all committed entries, and does not yet know which "
-    "they are: it does with the first entry of its own term.",
-    "may_read": "While a read waits, a majority must say that this node leads still, "
-    "in response to what was sent after the read came. And its index must be applied.",
-}
 HINTS = [
-    *(Hint(lambda f, name=name: f["rule"] == name, [words, _BY_HAND])
-      for name, words in _RULES.items()),
+    *RULE_HINTS,
     Hint(lambda f: "election safety" in f["why"], [
         "Two nodes have led the same term, so one node has voted for both, or a vote "
         "was counted that was none for this term.",

@@ -11,6 +11,7 @@ from distlab.agree.raft import Raft
 from distlab.agree.raft.log import RaftLog
 from distlab.agree.raft.messages import RaftEntry, RaftSnapshot, RequestVote
 from distlab.checks import consensus
+from distlab.checks.consensus_rules import LOG_ROWS, VOTE_ROWS, rows_of
 from distlab.checks.kit import Wrong, on_nodes
 from distlab.checks.kit.grading import judge
 from distlab.faults import Crash
@@ -50,7 +51,7 @@ def merged(node, previous, entries):
 
 def test_the_rows_of_the_rules_say_what_the_librarys_raft_does():
     compared = 0
-    for state, rule, right in consensus._rows(consensus._LOG["the rules"]):
+    for state, rule, right, *_ in rows_of(LOG_ROWS + VOTE_ROWS):
         name, asked = rule.split("(")[0], raft_with
         if name not in ("may_vote", "fits", "merged"):
             continue

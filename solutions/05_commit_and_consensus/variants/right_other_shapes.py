@@ -10,7 +10,7 @@ REPLACE = {
         'self.log, (self.term, self.voted_for) = saved["log"], saved["vote"]'
     ),
     "self.sessions.get(client, (0, None))[0] < number": (
-        "client not in self.sessions or self.sessions[client][0] != number"
+        "client not in self.sessions or number > self.sessions[client][0]"
     ),
 }
 

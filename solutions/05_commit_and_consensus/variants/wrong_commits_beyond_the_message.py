@@ -1,5 +1,5 @@
 """Commits as far as the leader has, though its own log may differ there."""
 
 POINTS = 4.0
-HINT = "It vouches for what it has itself"
+HINT = "The message vouches for what it has"
 REPLACE = {"min(sent.commit, last)": "min(sent.commit, self.last)"}
