@@ -78,6 +78,53 @@ def test_a_random_run_that_breaks_a_property_is_shrunk_and_plays():
     assert "one node has voted for both" in verdict.hints[0] and verdict.drawn()
 
 
+TO_RESTORE = "\n        ### END SOLUTION\n\n    def restore(self, saved):"
+
+
+def told(check, kind, old, new):
+    """Return the verdict on a wrong answer, from the rows of the rules."""
+    verdict = judge(check, learner(old, new)[kind], ("the rules",))
+    assert verdict.outcome == "fail"
+    return verdict
+
+
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ("CANDIDATE, None,", "CANDIDATE, self.leader,", "knows no leader"),
+        ("self.role, self.leader = FOLLOWER, None",
+         "self.role, self.leader = FOLLOWER, None\n        yield", "its role"),
+        ("max(self.match[sender], reply.last) + 1", "reply.last + 1", "holds still"),
+        ("last = min(self.last, sent.previous - 1)", "last = 0", "committed here"),
+        ("if self.role != LEADER or reply", "if reply", "go on as leader"),
+        ("fits, last, sent.round", "fits, last, self.round", "names the round"),
+        ("return self.sessions[client][1]", "return", "the first time"),
+        ("round >= read.round", "round == read.round", "or a later one"),
+        ("self.voted_for, self.log = saved", "self.voted_for, log = saved\n"
+         "        self.log = tuple(log)", "what kind of sequence"),
+        (TO_RESTORE, f", self.commit{TO_RESTORE}\n        *saved, _ = saved",
+         "written whenever"),
+        ("return max(self.commit, self.first)", "return self.last", "waited for"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_passes_many_runs_is_wrong_in_one_state(old, new, words):
+    assert words in told(consensus.serves, "Store", old, new).hints[0]
+
+
+def test_a_verdict_names_the_fields_of_messages_and_what_was_not_sent():
+    old = "        yield Send(sender, Vote(self.term, granted))"
+    verdict = told(consensus.elects, "Votes", old, f"        if granted:\n    {old}")
+    assert "RequestVote(term=3, last=3, last_term=2)" in verdict.found
+    assert verdict.found.endswith("yours     nothing") and "told so" in verdict.hints[0]
+
+
+def test_a_rule_that_raises_is_told_with_the_state_that_it_was_asked_in():
+    wrong = "mine = self.term_at(self.last),", "mine = self.log[-1].term,"
+    verdict = told(consensus.elects, "Votes", *wrong)
+    assert "IndexError" in verdict.found and "with term=1, log=''" in verdict.found
+    assert "may be empty" in verdict.hints[0]
+
+
 @pytest.mark.parametrize(
     "case, kind, old, new, words",
     [
@@ -87,6 +134,8 @@ def test_a_random_run_that_breaks_a_property_is_shrunk_and_plays():
          "at most"),
         ("partitions heal", "Replicas", "self.commit_up_to(min(sent.commit, last))",
          "self.commit_up_to(0)", "was back"),
+        ("partitions heal", "Replicas", "last = min(self.last, sent.previous - 1)",
+         "last = sent.previous - 1", "messages with entries"),
         ("retries", "Store", "[0] < number", "[0] <= number", "read of x returned"),
         ("restarts", "Store", "for, self.log = saved", "for, _ = saved", "append"),
         ("leaders cut off", "Store", "return heard >= self.majority and",
