@@ -250,6 +250,6 @@ _RULES = {
 RULE_HINTS = [
     *(Hint(lambda f, name=name: f["rule"] == name, [*words, _BY_HAND])
       for name, words in _RULES.items()),
-    Hint(lambda f: isinstance(f["failure"].cause, IndexError), [
+    Hint(lambda f: "node" not in f and type(f["failure"].cause) is IndexError, [
         "`self.log` may be empty: `self.term_at(self.last)` is 0 then.", _BY_HAND]),
 ]
