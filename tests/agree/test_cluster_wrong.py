@@ -216,7 +216,7 @@ class NoDelay(UniformDelay):
 
 def test_a_distribution_that_draws_no_delay_is_named_with_its_link():
     delivery = Delivery(NoDelay(0, 1))
-    words = "NoDelay.* for a message from node 0 to node 1: LookupError: no sample"
+    words = r"NoDelay.* for a message from node \d to node \d: LookupError: no sample"
     with pytest.raises(SwitchFailed, match=words):
         network.run(Gossip, 2, ONE_CALL, delivery=delivery)
 
