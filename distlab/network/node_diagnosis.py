@@ -200,14 +200,13 @@ def disk_refused(node: int, path: str, error: OSError) -> NodeFailed:
 def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
     """Return the failure of nodes whose messages, in a simulation, have no end.
 
-    node, count: the one that sent most messages, and their number.
+    node, count: the one that sent most messages, and their number; 0 of a run without
+        a trace, where it is not known.
     """
     so_far = f"{events:,} events by {now_s:g} s of virtual time"
-    hint = (
-        f"node {node} sent most, {count:,} messages. Does every message, or a timer of "
-        "0 s, lead to another one?",
-    )
-    account = {"cause": "too many events", "hint": hint}
+    most = f"node {node} sent most, {count:,} messages. " if count else ""
+    hint = f"{most}Does every message, or a timer of 0 s, lead to another one?"
+    account = {"cause": "too many events", "hint": (hint,)}
     return _failure(node, "on_message", f"the nodes find no end: {so_far}", **account)
 
 
@@ -288,7 +287,8 @@ def _parting(first, second, failed, hosts):
         what = "when something happened"
     kind = type(hosts[node] and hosts[node].node)
     name = f" ({kind.__name__})" if hosts[node] else ""
-    hint = "Chance comes from self.random alone; a node has no clock, and no id()."
+    hint = "Chance comes from self.random alone; a node has no clock but self.clock_s, "
+    hint += "and no id()."
     if shared := _shared_attribute(kind):
         hint = (
             f"{shared} belongs to the class: all nodes of all runs have it together. "

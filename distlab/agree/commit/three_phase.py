@@ -1,4 +1,4 @@
-"""Three-phase commit: nobody commits while a participant may not know all votes.
+"""Three-phase commit: no node commits while a participant may not know all votes.
 
     Prepare ▶ ◀ Voted      all voted yes, and only the coordinator knows
     Adopt ▶ ◀ Ready        "precommitted": every participant knows
@@ -8,7 +8,7 @@
     Adopt ▶ ◀ Ready        the others adopt the backup's state
     Status ▶               commit if that is "precommitted", abort if it is "in doubt"
 
-If the backup is in doubt, nobody has committed; if it is precommitted, nobody has
+If the backup is in doubt, no node has committed; if it is precommitted, none has
 aborted. That needs a reliable failure detector: a node that is silent is dead. In a
 partition, each side takes the other for dead.
 

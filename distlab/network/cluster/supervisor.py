@@ -151,7 +151,7 @@ class Supervisor:
             preload=_PRELOAD,
             shared=[shared],
             private_folder=True,
-            disk_folder=True,  # a sync shall wait for a device
+            disk_folder=True,  # a sync has to wait for a device
         )
         self.folder = self._processes.folder
         self._poll = select.poll()

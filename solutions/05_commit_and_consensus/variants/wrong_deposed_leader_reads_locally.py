@@ -1,4 +1,4 @@
-"""Answers a read at once, and asks nobody whether it leads still."""
+"""Answers a read at once, and does not ask whether it leads still."""
 
 POINTS = 8.0
 HINT = "a majority must say that this node leads still"
