@@ -178,9 +178,8 @@ def _agree(nodes, n, plan, last, end_s=2.6, **how):
 def _later(nodes):
     clients = _clients(_WRITES) + last_reads(3, "x", 10)
     run = _answered(nodes, 3, clients, delivery=Delivery(duplicate=0.1))
-    whens = [event.start for event in kit.messages_between(run)]
-    sent = [*zip(whens, nodes.sizes, strict=True)]
-    old, new = [[b for s, b in sent if t <= s < t + 2] for t in (4, 8)]
+    sent = nodes.sent(run)
+    old, new = [[b for e, b in sent if t <= e.start < t + 2] for t in (4, 8)]
     if sum(new) > 1.15 * sum(old) or len(new) > 300:
         described = [f"{sum(b):,} bytes in {len(b):,} messages" for b in (old, new)]
         found = "In two seconds long after the last write: {};\nfour seconds later: {}."

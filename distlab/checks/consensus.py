@@ -176,7 +176,7 @@ def _logs(run):
 
 
 def _sent_once(nodes, run, out):
-    sent = [*zip(kit.messages_between(run), nodes.sizes, strict=True)]
+    sent = nodes.sent(run)
     back = [size for e, size in sent if e.peer == out and 3.5 <= e.start < 4.9]
     long = [size for size in back if size > max(back) / 2]
     if len(long) > 3:
@@ -192,7 +192,7 @@ def _cheap(op, nodes):
         plan = "append a" + (", read" if op == "read" else ", append a") * 20
         run, elections = _run(nodes, n, [_client(0, plan, 1.0, 0.03)])
         _answered(run)
-        sent = [*zip(kit.messages_between(run), nodes.sizes, strict=True)]
+        sent = nodes.sent(run)
         starts = [one.start for one in run.history][2:]
         costs = [[b for e, b in sent if at <= e.start < at + 0.03] for at in starts]
         most, count = 2 * (n - 1), max(map(len, costs))

@@ -194,7 +194,7 @@ def _much_later(right, nodes):
             clients.append(Client(node, calls, start_s))
     run = _run(nodes, 3, clients)
     _require(right, run)
-    sent = [*zip(kit.messages_between(run), nodes.sizes, strict=True)]
+    sent = nodes.sent(run)
     few, many = (max(b for e, b in sent if at <= e.start < at + 1) for at in (1, 3))
     if many > few + 40:
         found = f"A state has {few} bytes after 18 updates, and {many} after 378.\n"

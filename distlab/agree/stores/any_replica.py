@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from distlab.agree.stores.store import NOTHING, Copy, Store, Version
-from distlab.agree.version_vectors import covers, merge_vectors
+from distlab.agree.version_vectors import covers, merge_vectors, zero_vector
 from distlab.network import Effect, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -144,7 +144,7 @@ class VersionVectors(AnyReplica):
 
     def __init__(self, me: int, peers: Sequence[int]):
         super().__init__(me, peers)
-        self.none = (0,) * (len(self.peers) + 1)
+        self.none = zero_vector(len(self.peers) + 1)
         self.seen: dict[Any, tuple[int, ...]] = {}  # key -> what clients here know of
 
     def written(self, key: Any, held: tuple, value: Any) -> tuple:

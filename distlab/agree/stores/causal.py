@@ -10,8 +10,14 @@ But a write takes effect at a replica only after all writes that its writer knew
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from distlab.agree.stores.store import NOTHING, Copy, Store, Version
-from distlab.agree.version_vectors import covers, increment_vector, merge_vectors
+from distlab.agree.stores.any_replica import LastWriterWins
+from distlab.agree.stores.store import NOTHING, Copy, Store
+from distlab.agree.version_vectors import (
+    covers,
+    increment_vector,
+    merge_vectors,
+    zero_vector,
+)
 from distlab.network import Effect, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -60,7 +66,7 @@ class Causal(Store):
 
     def __init__(self, me: int, peers: Sequence[int]):
         super().__init__(me, peers)
-        self.clock = (0,) * (len(self.peers) + 1)
+        self.clock = zero_vector(len(self.peers) + 1)
         self.writes: list[Write] = []  # in the order in which they took effect here
         self.copies: dict[Any, Copy] = {}
 
@@ -122,10 +128,5 @@ class Causal(Store):
         mine = self.copies.get(write.key, self.nothing)
         self.copies[write.key] = self.merged(mine, write.copy)
 
-    def written(self, key: Any, held: Copy, value: Any) -> Any:
-        """Return the copy that a write sends to all, with a greater version."""
-        return Copy(Version(held.version.counter + 1, self.me), value)
-
-    def merged(self, mine: Copy, write: Any) -> Any:
-        """Return this replica's copy after a write took effect."""
-        return max(mine, write, key=lambda copy: copy.version)
+    # What a write sends to all, and a replica's copy after it took effect there.
+    written, merged = LastWriterWins.written, LastWriterWins.merged

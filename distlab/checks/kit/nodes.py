@@ -174,6 +174,10 @@ class NodeProcesses:
         except NotDeterministic as error:
             raise Wrong(str(error), chance=True) from None
 
+    def sent(self, run: Outcome) -> list[tuple[Event, int]]:
+        """Return (event, bytes) of each message between nodes in the last run."""
+        return [*zip(messages_between(run), self.sizes, strict=True)]
+
     def observe(self, proxy: "_Proxy") -> None:
         """Show the monitors of a simulation a node that has acted."""
         if self._monitors:
@@ -317,8 +321,8 @@ def _says(*words):
 NODE_HINTS = [
     Hint(lambda f: f["chance"], [
         "The same node, given the same, did something else. Chance comes from "
-        "self.random alone, a node has no clock, and nodes have no memory in common: "
-        "what a node remembers is self's own, made in __init__.",
+        "self.random alone, a node has no clock but self.clock_s, and nodes have no "
+        "memory in common: what a node remembers is self's own, made in __init__.",
         "Search your class for random, time, id( and hash(, for a loop over a set, "
         "and for a list or dict made in the class body or outside of it. Each "
         "differs between two runs."]),

@@ -108,6 +108,7 @@ def verified_replay(
     logs = []
     for _ in range(2):
         run = _ReplayRun(make, nodes, clients, seed)
+        run.memo.log = []
         run.play(schedule)
         logs.append(run.memo.log)
     hosts = [run.memo.host(memory) for memory in run.state.nodes]
@@ -143,12 +144,12 @@ def _other_nodes(run, memo, state):
 class _LiveMemo(NodeMemo):
     """A memo whose memories are live nodes, so that none can be called from twice.
 
-    log: the input and effects of every call of a node, to compare two replays.
+    log: the input and effects of every call of a node, to compare two replays; or None.
     """
 
     def __init__(self, *what):
         super().__init__(*what)
-        self._hosts, self.log, self.now = [None], [], 0.0
+        self._hosts, self.log, self.now = [None], None, 0.0
         self.host = self.awake = self._hosts.__getitem__
 
     def remember(self, host):
@@ -158,8 +159,9 @@ class _LiveMemo(NodeMemo):
 
     def called(self, host, method, args):
         effects = super().called(host, method, args)
-        entry = (self.now, host.me, f"on_{method}", freeze(args), freeze(effects))
-        self.log.append(entry)
+        if self.log is not None:
+            entry = (self.now, host.me, f"on_{method}", freeze(args), freeze(effects))
+            self.log.append(entry)
         return effects
 
 

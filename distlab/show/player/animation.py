@@ -210,6 +210,15 @@ class Animation:
         last = self.frames[-1].tables
         return all(counts == shares.complete(key[1]) for key, counts in last.items())
 
+    def failed_step(self) -> int:
+        """Return the step in which a run ended with unfinished calls, 0 if none did."""
+        broken = [number for number, frame in enumerate(self.frames) if frame.broken]
+        return broken[0] if broken else 0
+
+    def first_shown(self) -> int:
+        """Return the step at which its player opens: the failure, if there is one."""
+        return self.failed_step()
+
     def alt(self) -> str:
         """Return the text alternative of the animation."""
         last = self.frames[-1]

@@ -14,7 +14,7 @@ from distlab.show.player.spacetime import LEFT
 from distlab.show.player.svg import color_of
 from distlab.trace import is_lost
 
-__all__ = ["failed_step", "player_data"]
+__all__ = ["player_data"]
 
 _FATES = {"arrived": 0, "dropped": 1, "waiting": 2, "awaited": 2}
 _MOST_WORDS, _MOST_EVENTS = 4000, 200
@@ -254,15 +254,9 @@ def _events(animation):
         note(event.start, words, int(label != "restart"))
         if network and event.end is not None:
             note(event.end, "the partition ends", 0)
-    if failed := failed_step(animation):
+    if failed := animation.failed_step():
         found.append([failed, animation.frames[failed].title, 1])
     return sorted(found)[:_MOST_EVENTS]
-
-
-def failed_step(animation) -> int:
-    """Return the step in which a run ended with unfinished calls; 0 if it did not."""
-    broken = [k for k, frame in enumerate(animation.frames) if frame.broken]
-    return broken[0] if broken else 0
 
 
 def _fault(animation, event):

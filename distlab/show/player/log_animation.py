@@ -69,6 +69,10 @@ class LogAnimation(NodeAnimation):
             drawn += _cells(log, top, first) if log else []
         return "".join(drawn), y + _TOP + len(self.logs[-1]) * _ROW
 
+    def first_shown(self) -> int:
+        """Return the last step, where the logs are complete."""
+        return len(self.frames) - 1
+
     def alt(self):
         """Return the text alternative of the animation."""
         ends = (

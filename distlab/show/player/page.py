@@ -14,7 +14,7 @@ from functools import lru_cache
 from html import escape
 
 from distlab.show.assets import read, script, style, themed
-from distlab.show.player.data import failed_step, player_data
+from distlab.show.player.data import player_data
 from distlab.show.player.painter import Painter
 from distlab.show.player.panel import PlayerPanel
 from distlab.show.player.rank_layout import WIDTH
@@ -61,8 +61,7 @@ def fragment(
     names: over each animation, if there are two. differs: the first step at which they
     differ, 0 for none. verdict: the difference there, in words; `wrong` if that is a
     mistake. image: a data URL of the picture for pages that run no scripts.
-    A run that failed opens at its failure, a wrong one at the mistake, and logs at the
-    end of their schedule.
+    A wrong run opens at the mistake, and any other where its animation says.
     """
     key = secrets.token_hex(6)
     pair = len(animations) > 1
@@ -72,8 +71,7 @@ def fragment(
     )
     shown = animations[0]
     kind = " two" if pair and "graph" in shown.VIEWS else ""
-    opens = len(shown.frames) - 1 if shown.OPENS == "logs" else failed_step(shown)
-    opens = differs if wrong else opens
+    opens = differs if wrong else shown.first_shown()
     data = [player_data(animation) for animation in animations]
     notes = " ".join(
         dict.fromkeys(note for animation in data for note in animation["notes"])
