@@ -1,8 +1,8 @@
-"""A function on two GPUs, or on two ranks of a CPU if there are fewer.
+"""A function on two GPUs, on two ranks that share one, or on two ranks of a CPU.
 
     report = on_two_gpus(race, on_gpu=(256 * MB,), on_cpu=(MB,))
 
-Only the sizes differ. On both, tensors must be on `comm.device`.
+Only the sizes differ. Everywhere, tensors must be on `comm.device`.
 """
 
 import time
@@ -17,6 +17,7 @@ from distlab.launch.world import run
 __all__ = ["on_two_gpus", "ratio_on_gpus", "timed_s"]
 
 _NCCL = "Two ranks on NCCL, a GPU each."
+_SHARED = "Two ranks on NCCL share one GPU: compare no times."
 _GLOO = (
     "Two ranks on gloo, on CPUs, at small sizes: compare no times. With two GPUs the "
     "same cell takes NCCL and large sizes."
@@ -28,22 +29,23 @@ def on_two_gpus(
 ) -> Report:
     """Call `fn(comm, *args)` on two ranks; unless `quiet`, print the backend.
 
-    on_gpu: the arguments on two GPUs, with NCCL. on_cpu: those with gloo, without.
+    on_gpu: the arguments with NCCL. on_cpu: those with gloo, where there is no GPU.
     options: as of `run`, whose exceptions this raises.
     """
-    enough = count_gpus() >= 2
+    gpus = count_gpus()
     if not options.get("quiet"):
-        print(_NCCL if enough else _GLOO)
-    options = {"timeout_s": 300, "backend": "nccl" if enough else "gloo"} | options
-    return run(fn, 2, args=on_gpu if enough else on_cpu, **options)
+        print(_NCCL if gpus >= 2 else _SHARED if gpus else _GLOO)
+    how = {"backend": "nccl", "share_gpu": True} if gpus else {"backend": "gloo"}
+    options = {"timeout_s": 300} | how | options
+    return run(fn, 2, args=on_gpu if gpus else on_cpu, **options)
 
 
 def ratio_on_gpus(first: float, second: float) -> str:
-    """Return `first / second` as text if `on_two_gpus` has GPUs, else that it has none.
+    """Return `first / second` as text if there are two GPUs, else that there are not.
 
-    Times and rates of two ranks that share a CPU say nothing about a speed-up.
+    Times and rates of two ranks that share a device say nothing about a speed-up.
     """
-    return f"{first / second:.2f}" if count_gpus() >= 2 else "only on GPUs"
+    return f"{first / second:.2f}" if count_gpus() >= 2 else "only on two GPUs"
 
 
 def timed_s(comm, work: Callable[[], object], *, times: int = 3) -> float:

@@ -135,10 +135,15 @@ def count_gpus() -> int:
     return _gpus[key]
 
 
-def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
+def choose_backend(
+    backend: str, world_size: int, *, share_gpu: bool = False
+) -> tuple[str, list[str]]:
     """Return "gloo" or "nccl", and the notes for the report on that choice.
 
-    Raises: InvalidArgument for an unknown one, or NCCL with too few GPUs.
+    share_gpu: whether ranks on NCCL may share a GPU.
+
+    Raises: InvalidArgument for an unknown one, NCCL with too few GPUs, or shared GPUs
+        without NCCL.
     """
     if backend not in ("auto", "gloo", "nccl"):
         raise InvalidArgument(
@@ -146,15 +151,26 @@ def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
             "'auto'."
         )
     if backend == "gloo":
+        if share_gpu:
+            raise InvalidArgument(
+                "share_gpu=True is for NCCL, and gloo runs on CPUs: add "
+                "backend='nccl', or leave share_gpu out."
+            )
         return "gloo", []
     gpus = count_gpus()
     if gpus >= world_size:
         return "nccl", []
     has = f"{gpus} GPUs" if gpus != 1 else "1 GPU"
+    if share_gpu and gpus:
+        return "nccl", [
+            f"{world_size} ranks share {has}. NCCL takes each rank for a machine of its "
+            "own, and their messages go through sockets: compare no times."
+        ]
     if backend == "nccl":
+        hint = ", or share_gpu=True, with which ranks share it" if gpus else ""
         raise InvalidArgument(
             f"backend='nccl' needs a GPU for every rank: {world_size} ranks, and this "
-            f"machine has {has}. Take backend='auto', which then chooses gloo."
+            f"machine has {has}. Take backend='auto', which then chooses gloo{hint}."
         )
     if not gpus:
         return "gloo", []

@@ -48,8 +48,7 @@ def main(child: Child) -> None:
     recorder = Recorder(rank, world_size, block)
     device = torch.device("cpu")
     if settings["backend"] == "nccl":
-        device = torch.device("cuda", rank)
-        torch.cuda.set_device(device)
+        device = _take_gpu(rank, world_size)
     place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
     comm = None
     leave = watch(lambda: comm)
@@ -107,6 +106,20 @@ def pin_loopback() -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
 
 
+def _take_gpu(rank, world_size):
+    """Return this rank's GPU; ranks that outnumber the GPUs share them.
+
+    NCCL refuses two ranks on one GPU of a machine, so each passes for a machine of its
+    own, reached over loopback sockets.
+    """
+    gpus = torch.cuda.device_count()
+    if gpus < world_size:
+        os.environ |= {"NCCL_HOSTID": f"rank{rank}", "NCCL_IB_DISABLE": "1"}
+    device = torch.device("cuda", rank % gpus)
+    torch.cuda.set_device(device)
+    return device
+
+
 def join(rank: int, world_size: int, backend: str, place: str) -> None:
     """Join the process group: rendezvous in the file `place`, over loopback only."""
     pin_loopback()
@@ -123,7 +136,7 @@ def join(rank: int, world_size: int, backend: str, place: str) -> None:
         )
         if backend == "nccl":
             # Only after a collective of all may some of them batch their messages.
-            dist.barrier(device_ids=[rank])
+            dist.barrier(device_ids=[torch.cuda.current_device()])
 
 
 def _outcome(comm, arrivals, data, **how):

@@ -34,6 +34,7 @@ def run(
     *,
     args: Sequence = (),
     backend: str = "gloo",
+    share_gpu: bool = False,
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
@@ -48,6 +49,7 @@ def run(
 
     backend: "gloo", on CPUs, which then see no GPU; "nccl", a GPU for every rank; or
         "auto": NCCL where there are enough GPUs. Tensors must be on `comm.device`.
+    share_gpu: let ranks on NCCL share GPUs where there are fewer GPUs than ranks.
     timeout_s: the time limit of the function once all ranks are up; DISTLAB_PATIENCE
         in the environment multiplies it.
     faults: `Kill`, `Hang`, `Slow` and `Corrupt`, to break the run on purpose.
@@ -61,7 +63,8 @@ def run(
     anything has started; KeyboardInterrupt. No process is left behind in any of these.
     """
     how = {"faults": faults, "timeout_s": timeout_s, "quiet": quiet, "fabric": fabric}
-    how |= {"backend": backend, "own_args": own_args, "relayed": relayed}
+    how |= {"backend": backend, "share_gpu": share_gpu}
+    how |= {"own_args": own_args, "relayed": relayed}
     return in_turn(fn, world_size, [args], **how)[0]
 
 
@@ -71,6 +74,7 @@ def in_turn(
     arguments: Sequence[Sequence],
     *,
     backend: str = "gloo",
+    share_gpu: bool = False,
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
@@ -100,7 +104,7 @@ def in_turn(
         relaying = Relaying() if relayed is True else relayed
         start = partial(RelayedRanks, world_size, relaying, start_method()[0])
         return run_once(start, calls, quiet=quiet, notes=start_notes(), **limit)
-    backend, notes = choose_backend(backend, world_size)
+    backend, notes = choose_backend(backend, world_size, share_gpu=share_gpu)
     notes += start_notes()
     start = partial(_new_ranks, world_size, backend, persistent=False)
     return run_once(start, calls, quiet=quiet, notes=notes, **limit)
@@ -148,15 +152,20 @@ class World:
     failed or was interrupted the next one begins with fresh ranks, which its report
     notes. `close` ends the ranks; without `with`, so does the notebook's end.
 
+    backend, share_gpu: as of `run`.
     timeout_s: the time limit of one call.
 
     Raises: as `run` does; WorldClosed for a call after `close`.
     """
 
-    def __init__(self, world_size: int, *, backend: str = "gloo"):
+    def __init__(
+        self, world_size: int, *, backend: str = "gloo", share_gpu: bool = False
+    ):
         refuse_nested("World")
         self.world_size = check_world_size(world_size)
-        self.backend, self._notes = choose_backend(backend, self.world_size)
+        self.backend, self._notes = choose_backend(
+            backend, self.world_size, share_gpu=share_gpu
+        )
         self._notes += start_notes()
         self.timeout_s = 60
         self._lock = threading.Lock()

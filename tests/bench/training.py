@@ -2,6 +2,7 @@
 
     python tests/bench/training.py [ranks] [times]
 
+NCCL where there is a GPU, which ranks share if there are too few; else gloo.
 All take turns on the same ranks. A time is that of the slowest rank, from before
 forward to after the optimizer's step. "torch / this" is the median over the turns of
 the time of PyTorch's own of the same kind, divided by this one's: above 1 is faster.
@@ -12,6 +13,7 @@ import sys
 import time
 
 import torch
+from all_reduce import backend
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -32,14 +34,14 @@ PEERS |= {"FSDP2": "FSDP2", "fully sharded": "FSDP2"}
 def stepper(comm, name):
     """Return a function that takes one step on a text."""
     torch.manual_seed(0)
-    gpt = GPT(width=128, layers=4, heads=4, length=64)
+    gpt = GPT(width=128, layers=4, heads=4, length=64).to(comm.device)
     after, parameters = lambda: None, gpt.parameters()
     call = gpt.loss
     if name == "DDP":
         wrapped = DistributedDataParallel(_Loss(gpt))
         call = wrapped
     elif name == "FSDP2":
-        mesh = init_device_mesh("cpu", (comm.world_size,))
+        mesh = init_device_mesh(comm.device.type, (comm.world_size,))
         for block in gpt.blocks:
             fully_shard(block, mesh=mesh)
         fully_shard(gpt, mesh=mesh)
@@ -74,13 +76,16 @@ class _Loss(torch.nn.Module):
 def turns(comm, times):
     """Return, for each way and turn, the seconds of this rank."""
     steps = {name: stepper(comm, name) for name in PEERS}
-    text = torch.randint(0, 256, (4, 65))
+    text = torch.randint(0, 256, (4, 65), device=comm.device)
+    device = torch.get_device_module(comm.device)
     taken = {name: [] for name in PEERS}
     for _ in range(times + 2):
         for name, step in steps.items():
+            device.synchronize()
             comm.barrier()
             began = time.perf_counter()
             step(text)
+            device.synchronize()
             taken[name].append(time.perf_counter() - began)
     return {name: each[2:] for name, each in taken.items()}
 
@@ -88,7 +93,8 @@ def turns(comm, times):
 def main():
     """Print the table."""
     ranks, times = ([*map(int, sys.argv[1:]), 4, 15][:2]) if sys.argv[1:] else (4, 15)
-    with World(ranks) as world:
+    how, device = backend()
+    with World(ranks, **how) as world:
         world.timeout_s = 600
         results = world.run(turns, times).results
     slowest = {
@@ -96,7 +102,7 @@ def main():
         for name in PEERS
     }
     numbers = sum(p.numel() for p in GPT(width=128, layers=4, length=64).parameters())
-    print(f"{ranks} ranks, {numbers:,} parameters, {times} turns")
+    print(f"{ranks} ranks of {device}, {numbers:,} parameters, {times} turns")
     print(f"{'':16}{'median':>10}{'best':>10}{'torch / this':>14}")
     for name, peer in PEERS.items():
         pairs = zip(slowest[peer], slowest[name], strict=True)

@@ -65,6 +65,11 @@ def test_nccl_without_a_gpu_for_each_rank():
         run(rank_of, 64, backend="nccl")
 
 
+def test_sharing_a_gpu_needs_nccl():
+    with pytest.raises(InvalidArgument, match="add backend='nccl', or leave"):
+        run(rank_of, 2, share_gpu=True)
+
+
 @pytest.mark.parametrize(
     "fault",
     [

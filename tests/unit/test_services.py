@@ -194,14 +194,13 @@ def test_two_gpus_or_two_ranks_of_a_cpu_run_the_same_function(capsys):
     def where(comm, size):
         return comm.device.type, comm.world_size, size
 
-    enough = count_gpus() >= 2
+    gpus = count_gpus()
     results = on_two_gpus(where, on_gpu=("large",), on_cpu=("small",)).results
-    expected = ("cuda", 2, "large") if enough else ("cpu", 2, "small")
+    expected = ("cuda", 2, "large") if gpus else ("cpu", 2, "small")
     assert results == [expected] * 2
-    assert (
-        "NCCL, a GPU each" if enough else "gloo, on CPUs"
-    ) in capsys.readouterr().out
-    assert ratio_on_gpus(3, 2) == ("1.50" if enough else "only on GPUs")
+    said = ["gloo, on CPUs", "share one GPU", "NCCL, a GPU each"][min(gpus, 2)]
+    assert said in capsys.readouterr().out
+    assert ratio_on_gpus(3, 2) == ("1.50" if gpus >= 2 else "only on two GPUs")
 
 
 def test_a_world_on_gloo_sees_no_gpu():

@@ -1,6 +1,7 @@
 """Training on GPUs: the same numbers as on CPUs, whatever runs beside what.
 
-The parts that need GPUs are skipped where there are too few. One part needs none: on
+Ranks share a GPU where there are too few. What needs a GPU is skipped where there is
+none. One part needs none: on
 torch's device "meta", which computes nothing, a tensor that was made on the wrong
 device is an error all the same.
 """
@@ -32,16 +33,19 @@ from distlab.train.zero import ZeroOptimizer
 GPUS = count_gpus()
 
 
-def ranks(*counts):
-    """Parametrize over counts of ranks; skip those that have no GPU for each."""
+NCCL = {"backend": "nccl", "share_gpu": True}
+
+
+def ranks(*counts, shared=True):
+    """Parametrize over counts of ranks; skip those that have no GPU."""
     return pytest.mark.parametrize(
         "n",
         [
             pytest.param(
                 n,
                 marks=pytest.mark.skipif(
-                    n > GPUS,
-                    reason=f"NCCL needs a GPU for each of {n} ranks; here: {GPUS}",
+                    n > GPUS and not (shared and GPUS),
+                    reason=f"{n} ranks on NCCL; GPUs here: {GPUS}",
                 ),
             )
             for n in counts
@@ -117,7 +121,7 @@ def trained(comm, kind, steps):
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_with_nccl_gives_what_gloo_gives(kind, n):
     expected = run(trained, n, args=(kind, 10), backend="gloo").results
-    results = run(trained, n, args=(kind, 10), backend="nccl").results
+    results = run(trained, n, args=(kind, 10), **NCCL).results
     for ours, theirs in zip(results, expected, strict=True):
         for one, other in zip(ours, theirs, strict=True):
             assert torch.allclose(one, other, rtol=0, atol=1e-9)
@@ -139,9 +143,7 @@ def summed(comm, all_reduce):
     "all_reduce", [naive_all_reduce, tree_all_reduce, ring_all_reduce]
 )
 def test_an_all_reduce_adds_up_on_gpus(all_reduce, n):
-    assert (
-        run(summed, n, args=(all_reduce,), backend="nccl").results == [[True] * 3] * n
-    )
+    assert run(summed, n, args=(all_reduce,), **NCCL).results == [[True] * 3] * n
 
 
 def raced(comm, rounds):
@@ -173,7 +175,7 @@ def raced(comm, rounds):
 
 @ranks(1, 2)
 def test_what_is_started_waits_for_the_gpu_and_is_waited_for(n):
-    assert run(raced, n, args=(20,), backend="nccl").results == [0] * n
+    assert run(raced, n, args=(20,), **NCCL).results == [0] * n
 
 
 def some_meet_first(comm):
@@ -188,8 +190,16 @@ def some_meet_first(comm):
 
 @ranks(3)
 def test_two_ranks_may_exchange_messages_before_the_others_do(n):
-    results = run(some_meet_first, n, backend="nccl").results
+    results = run(some_meet_first, n, **NCCL).results
     assert results == [[1.0] * 5, [0.0] * 5, [0.0] * 5]
+
+
+@ranks(2)
+def test_ranks_that_share_a_gpu_are_said_to_share_it(n):
+    report = run(lambda comm: str(comm.device), n, **NCCL)
+    shared = any("share 1 GPU" in note for note in report.notes)
+    assert shared == (GPUS == 1)
+    assert report.results == [f"cuda:{rank % GPUS}" for rank in range(n)]
 
 
 def sampled(comm):
@@ -199,7 +209,7 @@ def sampled(comm):
 
 @ranks(1)
 def test_a_model_on_a_gpu_spells_the_same(n):
-    assert run(sampled, n, backend="nccl").results == [True]
+    assert run(sampled, n, **NCCL).results == [True]
 
 
 TRAIN = """
@@ -214,7 +224,7 @@ def train(*, steps=3):
 """
 
 
-@ranks(1, 2)
+@ranks(1, 2, shared=False)
 def test_an_exported_script_takes_a_gpu_for_each_rank(n, tmp_path):
     path = notebook(tmp_path / "lesson.ipynb", {"train": TRAIN})
     done = under_torchrun(script(path), tmp_path, n, "--steps", "5")
