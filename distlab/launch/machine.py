@@ -163,8 +163,8 @@ def choose_backend(
     has = f"{gpus} GPUs" if gpus != 1 else "1 GPU"
     if share_gpu and gpus:
         return "nccl", [
-            f"{world_size} ranks share {has}. NCCL takes each rank for a machine of its "
-            "own, and their messages go through sockets: compare no times."
+            f"{world_size} ranks share {has}. NCCL takes each rank for a machine of "
+            "its own, and their messages go through sockets: compare no times."
         ]
     if backend == "nccl":
         hint = ", or share_gpu=True, with which ranks share it" if gpus else ""
