@@ -7,8 +7,9 @@ NCCL where there is a GPU, which ranks share if there are too few; else gloo.
 They take turns, so that whatever else the machine does hits all of them. A time is
 that of the slowest rank. "own / this" is the median over the turns of the time of the
 backend's own divided by this one's: above 1 this one is faster. "best" compares the
-fastest turn of each, which other jobs have disturbed least. "busy" is the processor time of all the
-ranks: once it fills the cores, no better order of messages can win time.
+fastest turn of each, which other jobs have disturbed least. "busy" is the processor
+time of all the ranks: once it fills the cores, no better order of messages can win
+time.
 """
 
 import resource
