@@ -57,8 +57,8 @@ class CallOrigin:
             self._pass, self._works, self._offset = task, [], 0
             recorder.begin_pass()
             _at_end(self._finish)
-        frame = sys._getframe(3)
-        if frame.f_code.co_filename.endswith(_ENGINE):
+        frame = _frame(3)
+        if task != -1 and (frame is None or frame.f_code.co_filename.endswith(_ENGINE)):
             count = sum(each.numel() for each in tensors)
             return f"{self._bucket(group, count)}\nbackward"
         owner = _owner(frame)
@@ -103,6 +103,17 @@ class CallOrigin:
             return "DDP's *"
         through = f" to {names[last]}" if last > first else ""
         return f"DDP's * of {names[first]}{through}"
+
+
+def _frame(depth):
+    """Return the caller's frame at `depth`, or None.
+
+    Autograd's thread of a GPU calls hooks with no frame of Python below them.
+    """
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return None
 
 
 def _at_end(call):

@@ -15,6 +15,9 @@ from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
     checkpoint_wrapper,
 )
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 from distlab import run
 from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
@@ -108,8 +111,38 @@ KINDS = {"overlapped": overlapped, "recomputed": recomputed, "sharded": fully_sh
 KINDS |= {"ZeRO 1": zero(1), "ZeRO 2": zero(2)}
 
 
+def with_ddp(comm, gpt):
+    model = DistributedDataParallel(gpt, bucket_cap_mb=0.02)
+    optimizer = torch.optim.AdamW(gpt.parameters(), 0.01)
+
+    def step(text):
+        optimizer.zero_grad()
+        logits = model(text[:, :-1]).flatten(0, 1)
+        nn.functional.cross_entropy(logits, text[:, 1:].flatten()).backward()
+        optimizer.step()
+
+    return step, list(gpt.parameters())
+
+
+def with_fsdp(comm, gpt):
+    mesh = init_device_mesh(comm.device.type, (comm.world_size,))
+    for module in (*gpt.blocks, gpt):
+        fully_shard(module, mesh=mesh)
+    optimizer = torch.optim.AdamW(gpt.parameters(), 0.01)
+
+    def step(text):
+        optimizer.zero_grad()
+        gpt.loss(text).backward()
+        optimizer.step()
+
+    return step, [parameter.to_local() for parameter in gpt.parameters()]
+
+
+ALL = {**KINDS, "DDP": with_ddp, "FSDP2": with_fsdp}
+
+
 def trained(comm, kind, steps):
-    step, tensors = KINDS[kind](comm, small_gpt(comm.device))
+    step, tensors = ALL[kind](comm, small_gpt(comm.device))
     draw = torch.Generator().manual_seed(comm.rank)
     for _ in range(steps):
         text = torch.randint(0, 256, (3, 13), generator=draw)
@@ -118,7 +151,7 @@ def trained(comm, kind, steps):
 
 
 @ranks(1, 2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 def test_training_with_nccl_gives_what_gloo_gives(kind, n):
     expected = run(trained, n, args=(kind, 10), backend="gloo").results
     results = run(trained, n, args=(kind, 10), **NCCL).results
