@@ -119,7 +119,8 @@ def _service() -> Iterator[Finding]:
 
     service, gpus = here(), count_gpus()
     yield Finding(GOOD, "service", service.name if service else "none; a plain machine")
-    two = f"{gpus} ranks on NCCL" if gpus >= 2 else "two ranks on gloo"
+    shared = "two ranks on NCCL that share the GPU"
+    two = ["two ranks on gloo", shared, f"{gpus} ranks on NCCL"][min(gpus, 2)]
     best = f'4 ranks on gloo, on CPUs; "With two GPUs" in lessons 10 to 17: {two}'
     yield Finding(GOOD, "best here", best)
     home = os.environ.get("DISTLAB_HOME")
@@ -166,6 +167,7 @@ def _worlds() -> Iterator[Finding]:
     gpus = count_gpus()
     yield Finding(GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without")
     on_gpus = f'; NCCL for up to {gpus} ranks: backend="nccl"' if gpus else ""
+    on_gpus += ", and for more with share_gpu=True" if gpus else ""
     yield Finding(GOOD, "backend", f"gloo, on CPUs{on_gpus}")
     yield Finding(GOOD, "start", "{}: {}".format(*start_method()))
     yield Finding(GOOD, "largest world", f"{_largest_world()} idle ranks fit")
