@@ -67,7 +67,8 @@ def test_the_right_store_breaks_without_its_disk():
 
 
 def test_of_several_scenarios_the_first_that_breaks_is_returned():
-    found = search_scenarios(bugs.VoteForOlderLog, "two candidates", "an older log")
+    names = "two candidates", "an older log", "two candidates"
+    found = search_scenarios(bugs.VoteForOlderLog, *names)
     assert violated_property(found) == COMPLETENESS
 
 
