@@ -55,14 +55,14 @@ def test_a_rule_that_is_taken_out_breaks_its_property_and_put_back_breaks_none(
     scenario,
 ):
     kind, name = WITHOUT[scenario]
-    found = search_scenarios(kind, scenario, within_s=60)
+    found = search_scenarios(kind, scenario)
     assert found and violated_property(found) == name
     right = search_scenarios(RaftStore, scenario, within_s=0.2)
     assert not right and violated_property(right) == "none"
 
 
 def test_the_right_store_breaks_without_its_disk():
-    found = search_scenarios(RaftStore, "an empty disk", within_s=60)
+    found = search_scenarios(RaftStore, "an empty disk")
     assert violated_property(found) == ELECTION
 
 

@@ -73,7 +73,7 @@ def lose(run: SteppedRun, sender: int, *receivers: int) -> SteppedRun:
 
 
 def search_scenarios(
-    make: type[Raft], *scenarios: str, within_s: float = 2.0
+    make: type[Raft], *scenarios: str, within_s: float = 20.0
 ) -> Counterexample | NotFound:
     """Search from the end of each scenario for a step that breaks a property.
 
