@@ -5,7 +5,8 @@ from functools import cache, partial
 from distlab import Call
 from distlab.agree.raft import RaftStore
 from distlab.agree.raft.monitors import clients_linearizable, raft_monitors
-from distlab.network import Client, Delivery, Save, fuzz, search, step_through
+from distlab.agree.raft.scenarios import search_scenarios
+from distlab.network import Client, Delivery, Save, fuzz, search
 from distlab.network.delays import Mixture, UniformDelay
 
 FAST = {"timeout_s": (0.02, 0.04), "heartbeat_s": 0.007}
@@ -48,12 +49,7 @@ class AlwaysTruncates(RaftStore):
 
 
 class CommitsOldTerms(RaftStore):
-    """Commits what a majority has, of whatever term.
-
-    It sends one entry at a time: else an old one always comes with one of this term.
-    """
-
-    most_entries = 1
+    """Commits what a majority has, of whatever term."""
 
     def may_commit(self, index):
         return True
@@ -193,65 +189,15 @@ def fuzzed(kind, seed, runs, **how):
     return fuzz(make, 3, monitors=monitors, seed=seed, runs=runs, **how)
 
 
-def take(run, *beginnings):
-    """Take the first steps that begin so."""
-    for begins in beginnings:
-        run.take(next(step for step in run.steps if str(step).startswith(begins)))
-
-
-def lose(run, src, *dsts):
-    """Drop the messages under way from a node."""
-    for step in list(run.steps):
-        if step.kind == "drop" and step.a == src and step.b in dsts:
-            run.take(step)
-
-
-def stand(run, node):
-    """Let a node stand for election."""
-    take(run, f"the timer 'election' of node {node}", f"node {node} has synced")
-
-
-def elect(run, node, *voters):
-    """Let a node lead a term with the votes of others; its first entry is lost."""
-    stand(run, node)
-    for voter in voters:
-        take(run, f"node {voter} gets 'Req", f"node {voter} has synced")
-    for _ in voters:
-        take(run, f"node {node} gets 'Vote")
-    lose(run, node, 1, 2 - node)
-    take(run, f"node {node} has synced")
-
-
-def figure_8(make):
-    """Return the run up to (c) of the paper's figure 8, with three nodes.
-
-    Node 0 has an entry of term 1 and leads term 3, node 2 has one of term 2, and the
-    entry of term 1 is on its way to node 1.
-    """
-    run = step_through(make, 3)
-    elect(run, 0, 1, 2)
-    take(run, "node 0 crashes")
-    elect(run, 2, 1)
-    take(run, "node 2 crashes", "node 0 starts", "node 2 starts")
-    stand(run, 0)
-    lose(run, 0, 1, 2)
-    stand(run, 0)
-    take(run, "node 1 gets 'Req", "node 1 has synced", "node 2 gets 'Req")
-    take(run, "node 2 has synced", "node 0 gets 'Vote", "node 0 has synced")
-    lose(run, 0, 2)
-    take(run, "node 1 gets 'App", "node 0 gets 'App")
-    return run
-
-
 @cache
 def hunt(kind, seed, runs=1000):
     """Return the counterexample that fuzz or search finds."""
     if kind in FUZZED:
         return fuzzed(kind, seed, runs, **FUZZED[kind])
+    if kind is CommitsOldTerms:
+        return search_scenarios(kind, "figure 8")
     make = partial(kind, **FAST, pre_vote=False)
     how = {"monitors": raft_monitors(), "seed": seed, "within_s": 600, "steps": 30}
-    if kind is CommitsOldTerms:
-        return search(make, 3, start=figure_8(make).schedule, timers=3, **how)
     assert kind is VoteNotSaved
     two = [f"the timer 'election' of node {node} runs out" for node in (0, 2)]
     return search(make, 3, start=two, timers=0, crashes=1, **how)

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import raft as small
-from raft_bugs import FAST, AnyMessageResets, elect, fuzzed, remove, stand, take, writes
+from raft_bugs import FAST, AnyMessageResets, fuzzed, remove, writes
 
 from distlab import Call, InvalidArgument, NodeFailed
 from distlab.agree.raft import RaftStore
@@ -15,6 +15,7 @@ from distlab.agree.raft.monitors import (
     clients_linearizable,
     raft_monitors,
 )
+from distlab.agree.raft.scenarios import elect, lose, take
 from distlab.faults import Crash, Cut, Pause, Split
 from distlab.network import (
     Client,
@@ -243,10 +244,9 @@ def test_a_refusal_of_a_message_of_an_earlier_term_confirms_no_read():
     """Node 0 leads terms 1 and 2, with a crash between; its rounds begin at 0 again."""
     clients = [Client(0, [Call("read", "x")]) for _ in range(3)]
     run = step_through(partial(RaftStore, pre_vote=False), 3, clients)
-    elect(run, 0, 1, 2)
-    take(run, "client 0", "the timer 'heartbeat' of node 0", "node 0 crashes")
-    take(run, "node 0 starts")
-    stand(run, 0)
+    lose(elect(run, 0, 1, 2), 0, 1, 2)
+    take(run, "node 0 has synced", "client 0", "the timer 'heartbeat' of node 0")
+    elect(take(run, "node 0 crashes", "node 0 starts"), 0)
     for node in (1, 2):
         take(run, f"node {node} gets 'RequestVote term=2", f"node {node} has synced")
     take(run, "node 0 gets 'Vote", "node 0 has synced")

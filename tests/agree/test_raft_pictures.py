@@ -5,12 +5,12 @@ from functools import partial
 from statistics import median
 
 import pytest
-from raft_bugs import take
 
 from distlab import Call
 from distlab.agree.raft import RaftStore
 from distlab.agree.raft.election_time import UnequalFollower, downtimes_s
 from distlab.agree.raft.picture import play_logs
+from distlab.agree.raft.scenarios import take
 from distlab.errors import InvalidArgument
 from distlab.network import Client, replay, simulate, step_through
 from distlab.show.player import NodeLog

@@ -3,6 +3,7 @@
 messages, log    data          raft         replication, snapshots, reads, members
 election         leaders       key_value    the store    monitors    four properties
 election_time    their time    picture      logs that play
+scenarios        runs up to where one rule decides
 """
 
 from distlab.agree.raft.key_value import RaftStore
@@ -17,8 +18,17 @@ from distlab.agree.raft.monitors import (
 )
 from distlab.agree.raft.picture import play_logs
 from distlab.agree.raft.raft import Raft
+from distlab.agree.raft.scenarios import (
+    PROPERTIES,
+    elect,
+    replicate,
+    search_scenarios,
+    take,
+    violated_property,
+)
 
 __all__ = [
+    "PROPERTIES",
     "ElectionSafety",
     "LeaderCompleteness",
     "LogMatching",
@@ -27,6 +37,11 @@ __all__ = [
     "RaftView",
     "StateMachineSafety",
     "clients_linearizable",
+    "elect",
     "play_logs",
     "raft_monitors",
+    "replicate",
+    "search_scenarios",
+    "take",
+    "violated_property",
 ]

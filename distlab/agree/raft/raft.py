@@ -278,10 +278,13 @@ class Raft(LeaderElection):
         A message that comes late may have only a part of what is here.
         """
         for at, entry in enumerate(entries):
-            here = self.log.term(entry.index)
-            if entry.index > self.log.base and here != entry.term:
+            if entry.index > self.log.base and self.differs(entry):
                 return entry.index - 1, entries[at:]
         return self.log.last, ()
+
+    def differs(self, entry: RaftEntry) -> bool:
+        """Return True unless this log has an entry of that index and term."""
+        return self.log.term(entry.index) != entry.term
 
     def on_append_entries(self, sender: int, sent: AppendEntries) -> Iterator[Effect]:
         """Take a leader's entries, if they fit."""
