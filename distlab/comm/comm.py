@@ -112,7 +112,11 @@ class Comm(Transfers):
         return Request(*self._begin("send", tensor, out=(outgoing, dst)))
 
     def irecv(self, tensor: Tensor, src: int) -> Request:
-        """Begin to receive; the tensor is filled once `wait()` has returned it."""
+        """Begin to receive; the tensor is filled once `wait()` has returned it.
+
+        NCCL runs the messages between two ranks one after another, in the order in
+        which each rank begins them: one of the two has to begin with its send.
+        """
         self.next_step()
         buffer = self._carried(tensor, src, "src", into=True)
         return Request(*self._begin("recv", tensor, into=(buffer, src)))
