@@ -122,6 +122,26 @@ def test_rings_on_all_nics_take_the_time_of_the_closed_form(n, g):
     assert took == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("n", [1, 2, 4, 6, 8, 13])
+def test_rabenseifners_reduce_costs_what_its_two_parts_do(n):
+    def reduces(comm, root):
+        chunk = collectives.recursive_halving_reduce_scatter(comm, np.ones(5 * n))
+        gathered = collectives.tree_gather(comm, chunk, root=root)
+        return comm.rank != root or np.concatenate(gathered).tolist() == [n] * (5 * n)
+
+    for root in {0, n // 2, n - 1}:
+        report = run(reduces, n, args=(root,), fabric=Uniform(LINK))
+        expected = cost.rabenseifner_reduce(n, 40 * n, itemsize=8, root=root)
+        trace, ranks = report.trace, range(n)
+        assert all(report.results)
+        assert tuple(map(trace.bytes_sent, ranks)) == expected.sent_bytes
+        assert tuple(map(trace.messages_sent, ranks)) == expected.messages
+        if n & (n - 1) == 0:  # else the parts overlap
+            seconds = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
+            assert report.elapsed_s == pytest.approx(seconds)
+            assert trace.rounds() == expected.rounds
+
+
 def sum_with(comm, inputs, name, options):
     tensor = inputs[comm.rank].clone()
     getattr(collectives, name)(comm, tensor, **options)
