@@ -32,46 +32,32 @@ def multi_ring_all_reduce(comm, tensor, *, op=SUM, channels: int = 2) -> None:
     """
     flat, n = flat_view(comm, tensor, op), comm.world_size
     check_at_least(1, comm, "channels", channels)
+    parts = enumerate(split(flat, channels))
     rings = [
-        _Ring(comm, part, ring_order(n, channels, channel))
-        for channel, part in enumerate(split(flat, channels))
+        _place_in(ring_order(n, channels, k), comm.rank, part) for k, part in parts
     ]
     for step in range(2 * (n - 1)):
-        phase = "reduce-scatter" if step < n - 1 else "all-gather"
+        adds = step < n - 1
+        phase = "reduce-scatter" if adds else "all-gather"
         comm.mark(f"{phase}, step {step % (n - 1) + 1} of {n - 1}")
-        moving = [ring.begin(comm, step) for ring in rings]
-        for ring, messages in zip(rings, moving, strict=True):
-            ring.end(op, step, *messages)
+        moving = []
+        for place, left, right, chunks, room in rings:
+            target, outgoing = (chunks[(place - step - k) % n] for k in (1, 0))
+            arriving = comm.irecv(room[: len(target)] if adds else target, left)
+            moving.append((target, arriving, comm.isend(outgoing, right)))
+        for target, arriving, going in moving:
+            arrived = arriving.wait()
+            going.wait()
+            if adds:
+                op.combine(target, arrived)
+            if step == n - 2:
+                op.finish(target, n)
     if n == 1:
         op.finish(flat, n)
 
 
-class _Ring:
-    """One channel's ring, from the view of one rank."""
-
-    def __init__(self, comm, part, order):
-        self._n, self._place = len(order), order.index(comm.rank)
-        self._right, self._left = (
-            order[(self._place + side) % self._n] for side in (1, -1)
-        )
-        self._chunks = split(part, self._n)
-        self._arrived = room_like(self._chunks[0])  # the first chunk is the longest
-
-    def begin(self, comm, step):
-        """Begin to receive and to send a step's chunks; return both requests."""
-        target, room = self._target(step), self._arrived
-        room = room[: len(target)] if step < self._n - 1 else target
-        outgoing = self._chunks[(self._place - step) % self._n]
-        return comm.irecv(room, self._left), comm.isend(outgoing, self._right)
-
-    def end(self, op, step, arriving, going):
-        """Wait for both; add what has arrived in the first phase."""
-        arrived, target = arriving.wait(), self._target(step)
-        going.wait()
-        if step < self._n - 1:
-            op.combine(target, arrived)
-        if step == self._n - 2:
-            op.finish(target, self._n)
-
-    def _target(self, step):
-        return self._chunks[(self._place - step - 1) % self._n]
+def _place_in(order, rank, part):
+    """Return a rank's place in a ring, its neighbours, the chunks, and room for one."""
+    place, chunks = order.index(rank), split(part, len(order))
+    right = order[(place + 1) % len(order)]
+    return place, order[place - 1], right, chunks, room_like(chunks[0])

@@ -2,7 +2,7 @@
 
 from distlab.cost.all_gather import ring_all_gather
 from distlab.cost.all_reduce import ring_all_reduce
-from distlab.cost.cost import Cost, checked, chunk_bytes
+from distlab.cost.cost import Cost, check_count, checked, chunk_bytes
 from distlab.cost.reduce_scatter import ring_reduce_scatter
 from distlab.errors import InvalidArgument
 
@@ -22,7 +22,7 @@ def multi_ring_all_reduce(
     if all rings share one link out of each rank, and their latencies overlap
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
-    _check_count("channels", channels)
+    check_count("channels", channels)
     sent, longest = [0] * n, 0
     for channel, part in enumerate(chunk_bytes(size, channels, itemsize)):
         chunks = chunk_bytes(part, n, itemsize)
@@ -49,7 +49,7 @@ def multi_ring_all_reduce_s(
     """
     n, size = world_size, checked(world_size, tensor_bytes)
     g = _full_nodes(n, ranks_per_node)
-    _check_count("channels", channels)
+    check_count("channels", channels)
     if ranks_per_node % channels:
         raise InvalidArgument(
             f"channels divides ranks_per_node={ranks_per_node}, and got {channels}: "
@@ -100,7 +100,7 @@ def ring_order(n: int, channels: int, channel: int) -> list[int]:
 
 def _full_nodes(n, ranks_per_node):
     """Return the ranks of a node, at most n."""
-    _check_count("ranks_per_node", ranks_per_node)
+    check_count("ranks_per_node", ranks_per_node)
     g = min(ranks_per_node, n)
     if n % g:
         raise InvalidArgument(
@@ -108,8 +108,3 @@ def _full_nodes(n, ranks_per_node):
             f"give a world_size that ranks_per_node divides."
         )
     return g
-
-
-def _check_count(name, value):
-    if type(value) is not int or value < 1:
-        raise InvalidArgument(f"{name} is a whole number from 1 up, and got {value!r}.")

@@ -14,7 +14,7 @@ Source: NCCL, src/graph/tuning.cc, version 2.28.3, with the network overhead of 
     processors (1.0 µs, which is more than a step inside a node).
 """
 
-from distlab.errors import InvalidArgument
+from distlab.cost.cost import check_count
 
 __all__ = ["nccl_ring_latency_s", "nccl_tree_latency_s"]
 
@@ -43,7 +43,6 @@ def nccl_tree_latency_s(nodes: int, gpus_per_node: int = 8) -> float:
 
 
 def _gpus(nodes, gpus_per_node):
-    for name, count in (("nodes", nodes), ("gpus_per_node", gpus_per_node)):
-        if type(count) is not int or count < 1:
-            raise InvalidArgument(f"{name} is a number from 1 up, and got {count!r}.")
+    check_count("nodes", nodes)
+    check_count("gpus_per_node", gpus_per_node)
     return nodes * gpus_per_node
