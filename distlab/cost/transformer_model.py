@@ -51,17 +51,17 @@ class TransformerShape:
     experts_per_token: int = 1
 
     def __post_init__(self):
-        each, left = divmod(self.width, self.heads or 1)
-        divisible = f"a multiple of heads={self.heads}, or give head_width"
-        _refuse(left and not self.head_width, "width", divisible, self.width)
-        usual = {"key_value_heads": self.heads, "mlp_width": 4 * self.width}
-        for name, value in (usual | {"head_width": each}).items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
-        for name, size in vars(self).items():
+        given = {name: size for name, size in vars(self).items() if size is not None}
+        for name, size in given.items():
             least = 0 if name == "positions" else 1
             wrong = type(size) is not bool and (type(size) is not int or size < least)
             _refuse(wrong, name, f"a whole number from {least} up", size)
+        each, left = divmod(self.width, self.heads)
+        divisible = f"a multiple of heads={self.heads}, or give head_width"
+        _refuse(left and not self.head_width, "width", divisible, self.width)
+        usual = {"key_value_heads": self.heads, "mlp_width": 4 * self.width}
+        for name in (usual | {"head_width": each}).keys() - given.keys():
+            object.__setattr__(self, name, usual.get(name, each))
         uneven, many = self.heads % self.key_value_heads, self.experts_per_token
         _refuse(
             uneven,
