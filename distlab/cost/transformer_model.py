@@ -60,21 +60,13 @@ class TransformerShape:
         divisible = f"a multiple of heads={self.heads}, or give head_width"
         _refuse(left and not self.head_width, "width", divisible, self.width)
         usual = {"key_value_heads": self.heads, "mlp_width": 4 * self.width}
-        for name in (usual | {"head_width": each}).keys() - given.keys():
-            object.__setattr__(self, name, usual.get(name, each))
-        uneven, many = self.heads % self.key_value_heads, self.experts_per_token
-        _refuse(
-            uneven,
-            "key_value_heads",
-            f"a divisor of heads={self.heads}",
-            self.key_value_heads,
-        )
-        _refuse(
-            many > self.experts,
-            "experts_per_token",
-            f"experts={self.experts} at most",
-            many,
-        )
+        for name, size in (usual | {"head_width": each} | given).items():
+            object.__setattr__(self, name, size)
+        kv, many = self.key_value_heads, self.experts_per_token
+        divisor = f"a divisor of heads={self.heads}"
+        _refuse(self.heads % kv, "key_value_heads", divisor, kv)
+        most = f"experts={self.experts} at most"
+        _refuse(many > self.experts, "experts_per_token", most, many)
 
     @property
     def layer_parameters(self) -> int:
