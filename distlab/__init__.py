@@ -70,7 +70,7 @@ _HOME = {
     "distlab.learner.progress": ("progress",),
     "distlab.learner.quiz": ("ask", "review"),
     "distlab.links": ("LINKS", "Link"),
-    "distlab.simulated": ("Nodes", "Payload", "Slowed", "Uniform"),
+    "distlab.simulated": ("Nodes", "Overlapped", "Payload", "Slowed", "Uniform"),
     "distlab.units": ("GB", "KB", "MB", "MiB", "readable_bytes", "readable_seconds"),
     "distlab.launch.machine": ("usable_cores",),
     "distlab.commands.doctor": ("doctor",),

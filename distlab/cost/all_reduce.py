@@ -6,6 +6,7 @@ from dataclasses import replace
 from distlab.cost.cost import (
     Cost,
     PairedRanks,
+    check_count,
     checked,
     children,
     chunk_bytes,
@@ -104,10 +105,7 @@ def hierarchical_all_reduce(
         heterogeneous network hierarchy" (2019).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
-    if type(ranks_per_node) is not int or ranks_per_node < 1:
-        raise InvalidArgument(
-            f"ranks_per_node is a number from 1 up: {ranks_per_node!r}"
-        )
+    check_count("ranks_per_node", ranks_per_node)
     g = math.gcd(min(ranks_per_node, n), n)
     nodes, parts = n // g, chunk_bytes(size, g, itemsize)
     chunks = [chunk_bytes(part, nodes, itemsize) for part in parts]

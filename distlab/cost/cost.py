@@ -54,6 +54,15 @@ class Cost:
         return moving + (self.added_bytes / add_bytes_per_s if add_bytes_per_s else 0)
 
 
+def check_count(name: str, value: int) -> None:
+    """Refuse an argument of that name that is no whole number from 1 up.
+
+    Raises: InvalidArgument.
+    """
+    if type(value) is not int or value < 1:
+        raise InvalidArgument(f"{name} is a whole number from 1 up, and got {value!r}.")
+
+
 def checked(
     world_size: int, tensor_bytes: int, itemsize: int = 1, root: int = 0
 ) -> int:

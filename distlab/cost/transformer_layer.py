@@ -13,7 +13,12 @@ models" (2022), equations 1 to 4 and table 2.
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["activation_bytes", "block_activation_bytes", "tensor_parallel_bytes"]
+__all__ = [
+    "activation_bytes",
+    "block_activation_bytes",
+    "kept_for_weights",
+    "tensor_parallel_bytes",
+]
 
 _RECOMPUTE = ("none", "selective", "full")
 
@@ -76,6 +81,19 @@ def block_activation_bytes(
     norms = places * (2 * width + 4) / (tp if sequence else 1)
     inside = places * (4 * width + 8 * width + heads) / tp
     return itemsize * (norms + 2 * places * width + inside)
+
+
+def kept_for_weights(length: int, width: int, heads: int) -> float:
+    """Return 32h / (34h + 5as), the fraction of a layer's activations that W needs.
+
+    W, the backward of the weights alone, needs the inputs of the linear layers and the
+    gradients of their outputs; all else is freed after B, the backward of the inputs.
+
+    Raises: InvalidArgument.
+    Source: Qi et al., "Zero bubble pipeline parallelism" (2024), table 1.
+    """
+    _check(length=length, width=width, heads=heads)
+    return 32 * width / (34 * width + 5 * heads * length)
 
 
 def tensor_parallel_bytes(

@@ -10,12 +10,14 @@ Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
 parameter models" (2020), sections 5 and 7.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from distlab.errors import InvalidArgument
 from distlab.units import readable_bytes
 
-__all__ = ["ModelStates", "zero_memory", "zero_traffic_bytes"]
+__all__ = ["ModelStates", "offload_memory", "zero_memory", "zero_traffic_bytes"]
+
+_KINDS = ("parameters", "gradients", "state")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,37 @@ def zero_memory(
         parameters * gradient_bytes / (world_size if stage >= 2 else 1),
         parameters * state_bytes / (world_size if stage >= 1 else 1),
     )
+
+
+def offload_memory(
+    parameters: float,
+    world_size: int,
+    stage: int,
+    *,
+    offloaded: tuple[str, ...] = ("gradients", "state"),
+    **bytes_each: float,
+) -> tuple[ModelStates, ModelStates]:
+    """Return a rank's bytes on the GPU and in the host's memory, with CPU offload.
+
+    offloaded: which of "parameters", "gradients" and "state" are on the host.
+        ZeRO-Offload's are the last two: 2 bytes of 16 stay on the GPU.
+    bytes_each: `parameter_bytes` and so on, of `zero_memory`.
+
+    Raises: InvalidArgument.
+    Source: Ren et al., "ZeRO-Offload: democratizing billion-scale model training"
+        (2021), section 3.
+    """
+    states = zero_memory(parameters, world_size, stage, **bytes_each)
+    sizes = dict(zip(_KINDS, astuple(states), strict=True))
+    unknown = set(offloaded) - sizes.keys()
+    if unknown or isinstance(offloaded, str):
+        raise InvalidArgument(
+            f"offloaded is a tuple of some of {', '.join(_KINDS)}, and got "
+            f"{offloaded!r}."
+        )
+    host = ModelStates(*(n * (kind in offloaded) for kind, n in sizes.items()))
+    gpu = ModelStates(*(n * (kind not in offloaded) for kind, n in sizes.items()))
+    return gpu, host
 
 
 def zero_traffic_bytes(parameter_bytes: float, world_size: int, stage: int) -> float:

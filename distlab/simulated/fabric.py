@@ -5,6 +5,7 @@
     FatTree      leaf switches with fewer wires up than down
     Wires        only the listed pairs
     Slowed, SlowRank, Jittered      one of these with a slow or irregular part
+    Overlapped   one of these in which latencies of messages through a port overlap
 
 A message of b bytes takes alpha + b beta seconds once both sides are posted, if it is
 alone on its path. It occupies its path meanwhile: a port of each of the two ranks for
@@ -28,6 +29,7 @@ __all__ = [
     "FatTree",
     "Jittered",
     "Nodes",
+    "Overlapped",
     "SlowRank",
     "Slowed",
     "Uniform",
@@ -41,12 +43,14 @@ class Way(NamedTuple):
 
     shared: (name, seconds per byte) of wires that other pairs use as well.
     network: name of the two ranks' ports; a rank has one each way on each network.
+    overlaps: True if a message occupies the ports only for the time of its bytes.
     """
 
     latency_s: float
     seconds_per_byte: float
     shared: tuple[tuple[object, float], ...] = ()
     network: str = ""
+    overlaps: bool = False
 
 
 class Fabric(Protocol):
@@ -169,10 +173,28 @@ class Wires(_Steady):
 
 
 @dataclass(frozen=True)
-class _Slower:
-    """A fabric over another one, in which some paths take `factor` times as long."""
+class _Over:
+    """A fabric over another one, with its paths and its randomness."""
 
     fabric: Fabric
+
+    @property
+    def seed(self):
+        """The seed of the fabric underneath."""
+        return self.fabric.seed
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the path of the fabric underneath."""
+        return self.fabric.way(src, dst)
+
+    def stretch(self, draw: random.Random) -> float:
+        """Return the factor of the fabric underneath."""
+        return self.fabric.stretch(draw)
+
+
+@dataclass(frozen=True)
+class _Slower(_Over):
+    """A fabric over another one, in which some paths take `factor` times as long."""
 
     def __post_init__(self):
         if not self.factor > 0:
@@ -181,24 +203,15 @@ class _Slower:
                 f"{self.factor!r}."
             )
 
-    @property
-    def seed(self):
-        """The seed of the fabric underneath."""
-        return self.fabric.seed
-
     def way(self, src: int, dst: int) -> Way | None:
         """Return the path of the fabric underneath, longer if it is a slow one."""
-        way = self.fabric.way(src, dst)
+        way = super().way(src, dst)
         if way is None or not self._is_slow(src, dst):
             return way
         latency_s, per_byte = way.latency_s, way.seconds_per_byte
         return way._replace(
             latency_s=latency_s * self.factor, seconds_per_byte=per_byte * self.factor
         )
-
-    def stretch(self, draw: random.Random) -> float:
-        """Return the factor of the fabric underneath."""
-        return self.fabric.stretch(draw)
 
 
 @dataclass(frozen=True)
@@ -225,14 +238,27 @@ class SlowRank(_Slower):
 
 
 @dataclass(frozen=True)
-class Jittered:
+class Overlapped(_Over):
+    """A fabric in which messages that meet at a port share it for their bytes only.
+
+    So it is where several channels send at once: each waits for its own latency. Where
+    a rank sends one message at a time, nothing changes.
+    """
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the path of the fabric underneath, with overlapping latencies."""
+        way = super().way(src, dst)
+        return way and way._replace(overlaps=True)
+
+
+@dataclass(frozen=True)
+class Jittered(_Over):
     """A fabric whose latencies vary, each message's by its own draw.
 
     A latency is multiplied by 1 plus an exponential draw of mean `spread`: mostly close
     to 1, now and then much more. The same `seed` draws the same.
     """
 
-    fabric: Fabric
     spread: float
     seed: int = 0
 
@@ -243,13 +269,9 @@ class Jittered:
                 "For example: Jittered(fabric, spread=0.1, seed=1)"
             )
 
-    def way(self, src: int, dst: int) -> Way | None:
-        """Return the path of the fabric underneath."""
-        return self.fabric.way(src, dst)
-
     def stretch(self, draw: random.Random) -> float:
         """Return a random factor of 1 or more."""
-        return self.fabric.stretch(draw) * (1 + draw.expovariate(1 / self.spread))
+        return super().stretch(draw) * (1 + draw.expovariate(1 / self.spread))
 
 
 def _check_count(name, value):

@@ -4,9 +4,9 @@
                           wires: also of other ranks
 
 A message takes its latency, then the time of its bytes. A port is busy with it for
-both, a wire for the bytes. Messages that meet at a port or a wire share it fairly, by
-progressive filling: the speeds of all grow together until a port or wire is full, and
-the speeds of flows that do not pass it keep growing.
+both (in `Overlapped` for the bytes), a wire for the bytes. Messages that meet at a port
+or a wire share it fairly, by progressive filling: the speeds of all grow together until
+a port or wire is full, and the speeds of flows that do not pass it keep growing.
 
 Source: Bertsekas and Gallager, Data Networks (1992), section 6.5.2, max-min fairness.
 """
@@ -29,9 +29,11 @@ class Flow:
 
     def __init__(self, since, latency_s, bytes_s, way, about):
         self.since, self.latency_s, self.bytes_s = since, latency_s, bytes_s
-        _, _, out, into, self.wires = way
+        _, _, out, into, self.wires, overlaps = way
         self.ports = [(out, 1.0), (into, 1.0)]
         self.places = [out, into, *(wire for wire, _ in self.wires)]
+        if overlaps:  # then ports are wires, too: free during the latency
+            self.ports, self.wires = [], self.ports + self.wires
         self.end, self.about, self.group = math.inf, about, [self]
 
 
@@ -60,7 +62,7 @@ class Flows:
         It is unknown if the message meets others, until `settle`.
         """
         way = self._ways[src].get(dst) or self._find(src, dst)
-        latency_s, per_byte, out, into, wires = way
+        latency_s, per_byte, out, into, wires, _ = way
         if self._draw is not None:
             latency_s *= self._fabric.stretch(self._draw)
         bytes_s, until, last = size * per_byte, self._until, self._last
@@ -128,7 +130,7 @@ class Flows:
             (self._place(name), rate / slowest if slowest else 0.0)
             for name, rate in found.shared
         ]
-        way = found.latency_s, slowest, out, into, wires
+        way = found.latency_s, slowest, out, into, wires, found.overlaps
         self._ways[src][dst] = way
         return way
 

@@ -93,7 +93,8 @@ def main():
     profiled = Times(18.522, 18.086, 9.337, communication=0.601)
     for name, times in (("equal F, B, W", Times()), ("profiled", profiled)):
         start = time.process_time()
-        found = zero_bubble_search(8, 24, times, most_held=16)
+        how = {"most_held": 16, "kept_for_weights": 0.37}
+        found = zero_bubble_search(8, 24, times, **how)
         taken, bubble = time.process_time() - start, timed(found, times).bubble
         print(f"search, 8 stages, 24 microbatches, {name}: {bubble:.1%}, {taken:.2f} s")
 

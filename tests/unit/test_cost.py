@@ -8,10 +8,10 @@ import pytest
 
 from distlab import InvalidArgument, collectives, cost
 from distlab.cost import two_trees
-from distlab.links import LINKS
+from distlab.links import LINKS, Link
 
 NAMES = [name for name in collectives.__all__ if "_" in name]
-OPTIONS = "root", "ranks_per_node", "pieces_per_chunk", "chunks_per_half"
+OPTIONS = "root", "ranks_per_node", "pieces_per_chunk", "chunks_per_half", "channels"
 POWERS = [1, 2, 4, 8, 16, 64]
 ANY = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 100]
 S = 64 * 16 * 8  # bytes that every power here divides, twice
@@ -36,6 +36,11 @@ LITERATURE = {
     "naive_all_reduce": lambda n, k: (2 * (n - 1), 2 * (n - 1) * S, (n - 1) * S),
     "tree_all_reduce": lambda n, k: (2 * k, 2 * k * S, k * S),
     "ring_all_reduce": lambda n, k: (
+        2 * (n - 1),
+        2 * (n - 1) / n * S,
+        (n - 1) / n * S,
+    ),
+    "multi_ring_all_reduce": lambda n, k: (
         2 * (n - 1),
         2 * (n - 1) / n * S,
         (n - 1) / n * S,
@@ -104,7 +109,7 @@ def test_every_algorithm_has_a_cost_and_its_options():
     for name in NAMES:
         algorithm = inspect.signature(getattr(collectives, name)).parameters
         formula = inspect.signature(getattr(cost, name)).parameters
-        for option in ("root", "ranks_per_node", "pieces_per_chunk", "nearest_first"):
+        for option in (*OPTIONS, "nearest_first"):
             assert (option in algorithm) == (option in formula), name
         assert "T = " in getattr(cost, name).__doc__, name
 
@@ -185,6 +190,16 @@ def test_pieces_change_nothing_but_messages_and_rounds():
         cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=1)
 
 
+def test_two_rings_of_ten_numbers_on_four_ranks_as_counted_by_hand():
+    found = cost.multi_ring_all_reduce(4, 40, itemsize=4, channels=2)
+    # 5 numbers on each ring, in chunks of 2, 1, 1, 1; places 0, 1, 2, 3 send 8, 8, 8, 6
+    # of them; the first ring is 0 1 2 3, the second 1 0 3 2
+    assert found.sent_bytes == (64, 64, 56, 56)
+    assert (found.rounds, found.chain_bytes, found.messages) == (6, 96, (12,) * 4)
+    with pytest.raises(InvalidArgument, match="channels is a whole number from 1 up"):
+        cost.multi_ring_all_reduce(4, 40, channels=0)
+
+
 def test_two_trees_are_as_deep_as_counted_by_hand():
     for n, deep in ((2, 1), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4), (8, 5), (15, 6)):
         found = cost.double_tree_all_reduce(n, S)
@@ -230,6 +245,32 @@ def test_how_many_chunks_are_taken_is_not_far_from_the_best():
 def test_no_rank_of_two_trees_sends_more_than_twice_the_tensor():
     for n in ANY:
         assert max(cost.double_tree_all_reduce(n, S).sent_bytes) <= 2 * S
+
+
+FAST, SLOW = Link(latency_s=1, bytes_per_s=9), Link(latency_s=4, bytes_per_s=1)
+
+
+def test_two_kinds_of_link_as_worked_out_by_hand():
+    """Eight ranks in two nodes of four, 320 bytes: 40 a chunk, 10 on four rings."""
+
+    def rings(channels, inside=FAST, outside=SLOW):
+        options = {"ranks_per_node": 4, "channels": channels}
+        return cost.multi_ring_all_reduce_s(8, 320, inside, outside, **options)
+
+    assert [rings(c) for c in (1, 2, 4)] == [14 * (4 + b) for b in (40, 20, 10)]
+    # three of four rings are inside for a rank, and with two rings both are
+    assert [rings(c, SLOW, FAST) for c in (1, 2, 4)] == [
+        14 * (4 + b) for b in (40, 40, 30)
+    ]
+    halves = cost.hierarchical_all_reduce_s(8, 320, FAST, SLOW, ranks_per_node=4)
+    assert halves == pytest.approx(6 * (1 + 80 / 9) + 2 * (4 + 40))
+    for fn in (cost.multi_ring_all_reduce_s, cost.hierarchical_all_reduce_s):
+        assert fn(1, 320, FAST, SLOW, ranks_per_node=4) == 0
+        assert fn(4, 360, FAST, SLOW, ranks_per_node=4) == pytest.approx(6 * (1 + 10))
+        with pytest.raises(InvalidArgument, match="6 ranks do not fill nodes of 4"):
+            fn(6, 320, FAST, SLOW, ranks_per_node=4)
+    with pytest.raises(InvalidArgument, match="channels divides ranks_per_node=4"):
+        rings(3)
 
 
 def test_seconds_add_latency_moving_and_adding():

@@ -57,7 +57,7 @@ def test_latencies_of_nccl_are_those_of_the_protocol_that_has_the_full_rate():
 
 def test_nccls_own_latencies_come_out_as_its_model_says():
     # worked out by hand from the constants of src/graph/tuning.cc, 8 GPUs on a node, µs
-    rings = {1: 15.0, 2: 6.6 + 26 * 1.0 + 4 * 2.7, 1024: 6.6 + 14334 * 1.0 + 2048 * 2.7}
+    rings = {1: 15.0, 2: 6.6 + 28 * 1.0 + 2 * 2.7, 1024: 6.6 + 14336 * 1.0 + 2046 * 2.7}
     trees = {1: 15.2, 2: 25.2, 1024: 115.2}
     for nodes in rings:
         ring, tree = (
@@ -65,6 +65,8 @@ def test_nccls_own_latencies_come_out_as_its_model_says():
         )
         assert ring * 1e6 == pytest.approx(rings[nodes])
         assert tree * 1e6 == pytest.approx(trees[nodes])
+    # one GPU to a node: all 2 * 3 steps leave it, at a tree's latency
+    assert cost.nccl_ring_latency_s(4, 1) * 1e6 == pytest.approx(6.6 + 6 * 5.0)
     for nodes, gpus in ((0, 8), (4, 0), (1.5, 8)):
         with pytest.raises(InvalidArgument, match="from 1 up"):
             cost.nccl_ring_latency_s(nodes, gpus)

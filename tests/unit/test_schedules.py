@@ -4,7 +4,7 @@ from itertools import accumulate, combinations, pairwise
 
 import pytest
 
-from distlab import InvalidArgument, InvalidSchedule
+from distlab import InvalidArgument, InvalidSchedule, cost
 from distlab.train.pipeline import (
     Schedule,
     Times,
@@ -92,12 +92,13 @@ def test_interleaved_is_the_papers_if_only_a_groups_first_microbatch_waits(
 
 
 def test_search_finds_a_schedule_without_a_bubble_within_its_memory():
-    found = zero_bubble_search(8, 24, Times(), most_held=16)
+    found = zero_bubble_search(8, 24, Times(), most_held=16, kept_for_weights=1)
     found.check(most_held=16)
     assert timed(found).bubble < 0.05
     times = Times(18.522, 18.086, 9.337, communication=0.601)
     for most_held, beside in ((8, zero_bubble_h1), (16, zero_bubble_h2)):
-        found = zero_bubble_search(8, 24, times, most_held=most_held)
+        how = {"most_held": most_held, "kept_for_weights": 1}
+        found = zero_bubble_search(8, 24, times, **how)
         found.check(most_held=most_held)
         assert timed(found, times).bubble <= timed(beside(8, 24), times).bubble + 1e-9
 
@@ -105,18 +106,22 @@ def test_search_finds_a_schedule_without_a_bubble_within_its_memory():
 def test_with_the_papers_memory_the_search_finds_what_its_own_search_found():
     """Qi et al. (2024): 1.5 B parameters, ZB-1p 15.85 %, ZB-2p 4.33 %."""
     times = Times(18.522, 18.086, 9.337, communication=0.601)
-    width, tokens, heads = (
-        2304,
-        1024,
-        24,
-    )  # activations: 34 h + 5 a s, 32 h of them to W
-    kept = 32 * width / (34 * width + 5 * heads * tokens)
+    kept = cost.kept_for_weights(1024, 2304, 24)
+    assert kept == pytest.approx(73728 / 201216)  # 32 h of 34 h + 5 a s, by hand
     for most_held, bubble in ((8, 0.1585), (16, 0.0433)):
         how = {"most_held": most_held, "kept_for_weights": kept}
         found = zero_bubble_search(8, 24, times, **how)
         for stage in range(8):
             assert max(found.held(stage, kept)) <= most_held + 1e-9
         assert timed(found, times).bubble == pytest.approx(bubble, abs=0.0015)
+
+
+def test_a_search_needs_the_fraction_that_is_kept_for_weights():
+    for kept in (-0.1, 1.5, float("nan")):
+        with pytest.raises(InvalidArgument, match=r"cost\.kept_for_weights\(length"):
+            zero_bubble_search(2, 4, Times(), most_held=2, kept_for_weights=kept)
+    with pytest.raises(InvalidArgument, match="heads is a number from 1 on"):
+        cost.kept_for_weights(1024, 2304, 0)
 
 
 def test_an_even_cut_makes_the_slowest_stage_as_fast_as_can_be():

@@ -10,7 +10,7 @@ from soaks import nightly
 from distlab import collectives, cost, run
 from distlab.collectives.all_to_all import exchange_lengths
 from distlab.links import Link
-from distlab.simulated import Uniform
+from distlab.simulated import Nodes, Overlapped, Uniform
 
 # A number takes as long as a latency, or nearly, so that neither hides the other.
 LINK = Link(latency_s=3e-6, bytes_per_s=2e6)
@@ -33,7 +33,7 @@ ALGORITHMS = [name for each in COLLECTIVES for name in collectives.variants(each
 def options_of(name, n):
     takes = inspect.signature(getattr(collectives, name)).parameters
     every = {"root": n // 2, "ranks_per_node": 4, "pieces_per_chunk": 3}
-    every["chunks_per_half"] = 3
+    every["chunks_per_half"] = every["channels"] = 3
     every["nearest_first"] = n % 5 < 3  # of the powers of two some
     return {key: value for key, value in every.items() if key in takes}
 
@@ -56,7 +56,7 @@ def play(comm, name, numbers):
 
 
 def simulated(name, n, numbers):
-    fabric = Uniform(LINK)
+    fabric = Overlapped(Uniform(LINK)) if "multi_ring" in name else Uniform(LINK)
     return run(play, n, args=(name, numbers), fabric=fabric)
 
 
@@ -78,7 +78,8 @@ def test_messages_bytes_rounds_and_seconds_are_those_that_cost_predicts(name, n)
         assert (sent, messages) == (expected.sent_bytes, expected.messages), numbers
         assert trace.rounds() == expected.rounds, numbers
         seconds = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
-        if "double_tree" in name and numbers:  # its longest chunks are on no one chain
+        # their longest chunks are on no one chain
+        if numbers and ("double_tree" in name or "multi_ring" in name):
             assert report.elapsed_s <= seconds * (1 + 1e-9), numbers
         else:
             assert report.elapsed_s == pytest.approx(seconds, rel=1e-9), numbers
@@ -94,6 +95,57 @@ def test_two_trees_are_torchs_sum_in_the_time_of_the_closed_form(n):
         assert report.trace.rounds() == expected.rounds
         seconds = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
         assert report.elapsed_s == pytest.approx(seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize(("n", "g"), [(4, 4), (6, 2), (8, 4), (24, 8)])
+def test_rings_on_all_nics_take_the_time_of_the_closed_form(n, g):
+    """Also the plain ring and the hierarchical one, on nodes with two kinds of link."""
+    inside, outside = Link(1e-6, 8e6), LINK
+    fabric = Overlapped(Nodes(g, inside, outside))
+    inputs = torch.randint(-9, 9, (n, 8 * n * g), dtype=torch.float64)
+    size, links = inputs[0].nbytes, (inside, outside)
+
+    def simulated_s(name, **options):
+        report = run(sum_with, n, args=(inputs, name, options), fabric=fabric)
+        assert all(torch.equal(got, inputs.sum(0)) for got in report.results)
+        return report.elapsed_s
+
+    for channels in (c for c in (1, 2, 4, 8) if g % c == 0):
+        how = {"ranks_per_node": g, "channels": channels}
+        expected = cost.multi_ring_all_reduce_s(n, size, *links, **how)
+        took = simulated_s("multi_ring_all_reduce", channels=channels)
+        assert took == pytest.approx(expected, rel=1e-9), channels
+    expected = cost.multi_ring_all_reduce_s(n, size, *links, ranks_per_node=g)
+    assert simulated_s("ring_all_reduce") == pytest.approx(expected, rel=1e-9)
+    expected = cost.hierarchical_all_reduce_s(n, size, *links, ranks_per_node=g)
+    took = simulated_s("hierarchical_all_reduce", ranks_per_node=g)
+    assert took == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6, 8, 13])
+def test_rabenseifners_reduce_costs_what_its_two_parts_do(n):
+    def reduces(comm, root):
+        chunk = collectives.recursive_halving_reduce_scatter(comm, np.ones(5 * n))
+        gathered = collectives.tree_gather(comm, chunk, root=root)
+        return comm.rank != root or np.concatenate(gathered).tolist() == [n] * (5 * n)
+
+    for root in {0, n // 2, n - 1}:
+        report = run(reduces, n, args=(root,), fabric=Uniform(LINK))
+        expected = cost.rabenseifner_reduce(n, 40 * n, itemsize=8, root=root)
+        trace, ranks = report.trace, range(n)
+        assert all(report.results)
+        assert tuple(map(trace.bytes_sent, ranks)) == expected.sent_bytes
+        assert tuple(map(trace.messages_sent, ranks)) == expected.messages
+        if n & (n - 1) == 0:  # else the parts overlap
+            seconds = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
+            assert report.elapsed_s == pytest.approx(seconds)
+            assert trace.rounds() == expected.rounds
+
+
+def sum_with(comm, inputs, name, options):
+    tensor = inputs[comm.rank].clone()
+    getattr(collectives, name)(comm, tensor, **options)
+    return tensor
 
 
 def sum_on_two_trees(comm, inputs, chunks):

@@ -177,6 +177,14 @@ def test_pieces_and_nodes_must_be_enough(world):
     for number in (0, 2.0, None):
         cause, _ = reason(
             world,
+            lambda comm, number: collectives.multi_ring_all_reduce(
+                comm, torch.zeros(3), channels=number
+            ),
+            number,
+        )
+        assert isinstance(cause, InvalidArgument) and "channels" in str(cause)
+        cause, _ = reason(
+            world,
             lambda comm, number: collectives.hierarchical_all_reduce(
                 comm, torch.zeros(3), ranks_per_node=number
             ),

@@ -6,6 +6,7 @@ kernel can cut the trace into one for each, and compare it with what `cost` says
 
 import inspect
 from bisect import bisect_left
+from collections import Counter
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -73,6 +74,7 @@ def cases_of(collective, n):
             }
             options["pieces_per_chunk"] = place % 3 + 2
             options["chunks_per_half"] = place % 4 or None
+            options["channels"] = place % 4 + 1
             options["nearest_first"] = place % 2 == 0
             options = {key: value for key, value in options.items() if key in takes}
             cases.append(Case(name, shape, dtype, options))
@@ -257,6 +259,24 @@ def test_rows_of_unequal_number_cost_their_bytes_and_8_to_ask_for_a_length(world
             messages = tuple(trace.messages_sent(rank) for rank in range(n))
             assert (sent, messages) == (total.sent_bytes, total.messages)
             assert trace.rounds() == total.rounds
+
+
+@pytest.mark.parametrize("fabric", [None, Uniform(LINKS["InfiniBand NDR"])])
+def test_each_of_two_rings_leaves_a_node_of_two_through_its_own_rank(fabric):
+    """The rings are 0 1 2 3 and 1 0 3 2; each link carries 6/4 of half of 160 bytes."""
+
+    def sums(comm):
+        tensor = torch.full((40,), float(comm.rank))
+        collectives.multi_ring_all_reduce(comm, tensor, channels=2)
+        return tensor.unique().tolist()
+
+    report = run(sums, 4, fabric=fabric)
+    assert report.results == [[6.0]] * 4
+    by_link = Counter()
+    for message in report.trace.messages():
+        by_link[message.send.rank, message.send.peer] += message.send.bytes
+    rings = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 0), (0, 3), (3, 2), (2, 1)]
+    assert by_link == dict.fromkeys(rings, 120)
 
 
 def test_all_ranks_end_with_the_same_bits_and_near_torchs_own_sum(world):

@@ -21,20 +21,25 @@ def zero_bubble_search(
     times: Times,
     *,
     most_held: int,
-    kept_for_weights: float = 1.0,
+    kept_for_weights: float,
 ) -> Schedule:
     """Return the schedule with the smallest bubble that the heuristic finds.
 
     most_held: the most microbatches whose activations a stage may hold. Each stage does
     next the work that can begin first. The lead by which F or W has to begin before B,
     and the number of F before the first B, are searched.
-    kept_for_weights: the fraction of them that is kept from B to W. For the model of
-    1.5 B parameters in the paper, which keeps attention scores until B, it is 0.37.
+    kept_for_weights: the fraction of them that is kept from B to W, 0 to 1; see
+    `cost.kept_for_weights`.
 
-    Raises: InvalidArgument for a most_held below 1.
+    Raises: InvalidArgument for a most_held below 1, or a fraction that is none.
     """
     if most_held < 1:
         raise InvalidArgument(f"a stage holds 1 microbatch or more, not {most_held}.")
+    if not 0 <= kept_for_weights <= 1:
+        raise InvalidArgument(
+            f"kept_for_weights is a fraction from 0 to 1, and got {kept_for_weights!r}."
+            " For a transformer: cost.kept_for_weights(length, width, heads)."
+        )
     step = max(_mean(times.forward), _mean(times.backward), _mean(times.weights))
     leads = [0.0, 0.25 * step, 0.5 * step, step, 2 * step]
     ahead = [lambda s, a=a: a * (stages - s) for a in (1, 1.5, 2, most_held)]
