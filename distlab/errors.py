@@ -6,7 +6,8 @@ failed first and its reason, the calls of the other ranks, and the wait-for grap
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "CheckpointError",
@@ -125,6 +126,17 @@ class ExtraMissing(DistlabError, ImportError):
         """Return the error that names the packages `user` needs and their extra."""
         needs = " and ".join(packages)
         return cls(f'{user} needs {needs}: pip install "distlab[{extra}]"')
+
+    @classmethod
+    @contextmanager
+    def named(cls, user: str, extra: str = "notebook") -> Iterator[None]:
+        """Import in the body what `user` needs; raise this error if it is not there."""
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            raise cls.of(
+                user, [(error.name or "a package").partition(".")[0]], extra
+            ) from None
 
 
 class EngineMissing(ExtraMissing):

@@ -8,9 +8,10 @@ Any object with these three can be an `op`. The algorithms combine in different 
 so it must be associative and commutative, up to rounding.
 """
 
-import numpy as np
+from distlab.errors import ExtraMissing, InvalidArgument
 
-from distlab.errors import InvalidArgument
+with ExtraMissing.named("distlab.collectives"):
+    import numpy as np
 
 __all__ = ["AVERAGE", "MAX", "MIN", "PRODUCT", "SUM", "Reduction"]
 

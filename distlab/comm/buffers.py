@@ -1,11 +1,17 @@
 """Tensors and arrays as messages: checks before a transfer, and copies after it."""
 
-import numpy as np
+from types import NoneType, SimpleNamespace
+
 import torch
 
 from distlab.errors import InvalidArgument
 
 __all__ = ["Tensor", "carried", "filled", "refuse_overlap"]
+
+try:
+    import numpy as np
+except ModuleNotFoundError:  # a small install: messages are tensors
+    np = SimpleNamespace(ndarray=NoneType)
 
 Tensor = torch.Tensor | np.ndarray
 

@@ -7,6 +7,7 @@ with the other side's if that has recorded its own. So the side that comes secon
 a mismatch before it posts anything.
 """
 
+import ctypes
 import functools
 import math
 import os
@@ -17,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -331,12 +331,12 @@ class Transfers:
         return self.group or "world" if self.started.here() else ""
 
     def _give_object(self, data, dst):
-        data = np.frombuffer(data, np.uint8)
+        size = torch.tensor([len(data)], device=self.device)
+        data = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device)
         side = self._offer(dst, OUT, len(data), "object")
         with _Waiting(self, "send", send=side):
-            for part in (np.array([len(data)]), data):
-                moved = torch.from_numpy(part.copy()).to(self.device)
-                self._await([self._post(moved, dst, OUT)])
+            for part in (size, data):
+                self._await([self._post(part, dst, OUT)])
 
     def _take_object(self, src):
         side = self._offer(src, IN, UNKNOWN_SIZE, "object")._replace(bytes=0)
@@ -346,7 +346,8 @@ class Transfers:
             data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
             self._await([self._post(data, src, IN)])
             waiting.recv = side._replace(bytes=len(data))
-        return data.cpu().numpy().tobytes()
+        data = data.cpu()
+        return ctypes.string_at(data.data_ptr(), len(data))
 
     def _meet(self):
         with self.meeting("barrier", "barrier", group=self.group):

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import sys
+from importlib.util import find_spec
 
 from distlab.errors import InvalidArgument
 from distlab.processes import FrameReceived, Processes
@@ -21,8 +22,8 @@ __all__ = [
     "usable_cores",
 ]
 
-PRELOAD = ("torch", "torch.distributed", "numpy", "numpy.random", "cloudpickle")
-PRELOAD += ("distlab.launch.rank",)
+PRELOAD = ("torch", "torch.distributed", "cloudpickle", "distlab.launch.rank")
+PRELOAD += ("numpy", "numpy.random") if find_spec("numpy") else ()
 # Imports of the first optimizer and the first backward, else made by each rank itself.
 FOR_TRAINING = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes")
 RANK_BYTES = 40 * MB  # room for one rank; idle it takes 10, see tests/bench/memory.py

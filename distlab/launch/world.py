@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from distlab.calls.printed_output import Console
 from distlab.calls.serialize import check_function, pack_task
@@ -18,12 +19,13 @@ from distlab.launch.machine import (
     start_notes,
 )
 from distlab.launch.ranks import Ranks
-from distlab.launch.relayed import RelayedRanks, Relaying
 from distlab.launch.report import Report
-from distlab.launch.simulate import simulate
 from distlab.patience import patience
 from distlab.processes import Interrupts, inside
-from distlab.simulated import Fabric
+
+if TYPE_CHECKING:  # a small install lacks what they need
+    from distlab.launch.relayed import Relaying
+    from distlab.simulated import Fabric
 
 __all__ = ["World", "check_timeout", "in_turn", "refuse_nested", "run", "run_once"]
 
@@ -38,9 +40,9 @@ def run(
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
-    fabric: Fabric | None = None,
+    fabric: "Fabric | None" = None,
     own_args: Sequence[Sequence] = (),
-    relayed: bool | Relaying = False,
+    relayed: "bool | Relaying" = False,
 ) -> Report:
     """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
 
@@ -78,9 +80,9 @@ def in_turn(
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
-    fabric: Fabric | None = None,
+    fabric: "Fabric | None" = None,
     own_args: Sequence[Sequence] = (),
-    relayed: bool | Relaying = False,
+    relayed: "bool | Relaying" = False,
 ) -> list[Report]:
     """Run `fn` as `run` does for each of several `args`, on the same ranks if possible.
 
@@ -93,6 +95,8 @@ def in_turn(
     faults = check_faults(faults, world_size)
     limit = {"faults": faults, "timeout_s": check_timeout(timeout_s)}
     if fabric is not None:
+        from distlab.launch.simulate import simulate
+
         how = limit | {"fabric": fabric}
         return [
             simulate(fn, world_size, args=args, **how).report(faults)
@@ -101,6 +105,8 @@ def in_turn(
     each = own_args or [()]
     calls = [[pack_task(fn, (*a, *own), faults) for own in each] for a in arguments]
     if relayed:
+        from distlab.launch.relayed import RelayedRanks, Relaying
+
         relaying = Relaying() if relayed is True else relayed
         start = partial(RelayedRanks, world_size, relaying, start_method()[0])
         return run_once(start, calls, quiet=quiet, notes=start_notes(), **limit)

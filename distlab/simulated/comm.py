@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import inf
 
-from numpy import ndarray
-
-from distlab.errors import InvalidArgument
+from distlab.errors import ExtraMissing, InvalidArgument
 from distlab.faults import Hang, Kill
 from distlab.peers import (
     check_color,
@@ -23,6 +21,9 @@ from distlab.peers import (
 from distlab.simulated.engine import DIED, HUNG, AnyOp, Op
 from distlab.simulated.payloads import Box, Parcel, check_cargo
 from distlab.trace import group_name
+
+with ExtraMissing.named("a world of simulated ranks"):
+    from numpy import ndarray
 
 __all__ = [
     "SimulatedComm",

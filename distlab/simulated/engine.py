@@ -26,10 +26,8 @@ from heapq import heappop, heappush
 from math import inf
 from operator import neg
 
-from greenlet import getcurrent, greenlet
-
 from distlab.calls.progress import Progress
-from distlab.errors import MessageMismatch
+from distlab.errors import ExtraMissing, MessageMismatch
 from distlab.faults import corrupted
 from distlab.peers import Disagreement
 from distlab.simulated.event_table import EventTable, message_row
@@ -37,6 +35,9 @@ from distlab.simulated.flows import Flows
 from distlab.simulated.payloads import Box, Parcel, described, land
 from distlab.simulated.per_rank_globals import Own
 from distlab.units import readable_seconds
+
+with ExtraMissing.named("a world of simulated ranks"):
+    from greenlet import getcurrent, greenlet
 
 __all__ = ["AnyOp", "Clock", "Engine", "Op"]
 

@@ -7,9 +7,11 @@ and most counts need no more than that. Events are made on demand.
 from functools import cached_property
 from struct import Struct
 
-import numpy as np
-
+from distlab.errors import ExtraMissing
 from distlab.trace import Event, Trace
+
+with ExtraMissing.named("a world of simulated ranks"):
+    import numpy as np
 
 __all__ = ["EventTable", "SimulatedTrace", "message_row"]
 

@@ -7,6 +7,8 @@ two labels would collide. Sizes are in points, widths in inches.
 import warnings
 from functools import lru_cache
 
+from distlab.errors import ExtraMissing
+
 __all__ = ["MONO", "SANS", "fitted", "literal", "load_quietly", "width_of", "wrapped"]
 
 SANS, MONO = "DejaVu Sans", "DejaVu Sans Mono"
@@ -69,6 +71,7 @@ def load_quietly():
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        import matplotlib.font_manager  # noqa: F401
+        with ExtraMissing.named("a picture"):
+            import matplotlib.font_manager  # noqa: F401
     finally:
         logger.setLevel(level)

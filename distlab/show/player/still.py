@@ -9,6 +9,7 @@ from functools import lru_cache
 from html import escape
 from importlib.resources import files
 
+from distlab.errors import ExtraMissing
 from distlab.show.canvas.text import wrapped
 from distlab.show.canvas.theme import named_colors
 from distlab.show.player.painter import Painter
@@ -144,8 +145,9 @@ def png(svg: str, zoom: float = 2.0) -> bytes:
 def _raster(svg, zoom):
     from io import BytesIO
 
-    import resvg_py
-    from PIL import Image
+    with ExtraMissing.named("an image of a player"):
+        import resvg_py
+        from PIL import Image
 
     drawn = resvg_py.svg_to_bytes(
         svg_string=svg, zoom=zoom, font_files=_fonts(), skip_system_fonts=True
