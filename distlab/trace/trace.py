@@ -104,6 +104,8 @@ class Trace:
         or recv is the number of its message, the same at both ends, and its label the
         message in words.
     clients: the number of actors, the last ones, that are clients of the others.
+    clock_error_s: how far the clocks of two ranks may be apart: events of different
+        ranks that are closer than that may have been in either order.
     """
 
     world_size: int
@@ -112,6 +114,7 @@ class Trace:
     shares: Shares | None = None
     who: str = "rank"
     clients: int = 0
+    clock_error_s: float = 0.0
 
     def __post_init__(self):
         self.events = sorted(self.events, key=lambda event: event.start)
