@@ -21,7 +21,7 @@ __all__ = ["NetworkStore"]
 class NetworkStore(dist.Store):
     """A store of torch.distributed whose keys another process keeps.
 
-    Called by: torch, in C++, from any thread; one request at a time is under way.
+    Called by: torch, in C++, from any thread.
 
     Raises: Disconnected once that process is gone.
     """
@@ -29,18 +29,37 @@ class NetworkStore(dist.Store):
     def __init__(self, descriptor: int):
         super().__init__()
         self._socket = socket.socket(fileno=descriptor)
-        self._lock, self._numbers = threading.Lock(), itertools.count()
+        self._sending, self._numbers = threading.Lock(), itertools.count()
+        self._changed, self._receiving = threading.Condition(), False
+        self._answers = {}
         self._timeout = timedelta(days=1)
 
     def _ask(self, *request):
-        """Send a request; return its answer, not one to a process that is gone."""
-        with self._lock:
+        """Send a request; return its answer.
+
+        Of the threads that wait one receives, for all: one that waits for a rank that
+        is gone never ends, and must not keep others from asking.
+        """
+        with self._sending:
             number = f"{os.getpid()}-{next(self._numbers)}"
             send_frame(self._socket, json.dumps([number, *request]).encode())
-            answered = None
-            while answered != number:
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: number in self._answers or not self._receiving
+                )
+                if number in self._answers:
+                    return self._answers.pop(number)
+                self._receiving = True
+            try:
                 answered, value = json.loads(receive_frame(self._socket))
-            return value
+            finally:
+                with self._changed:
+                    self._receiving = False
+                    self._changed.notify_all()
+            with self._changed:
+                self._answers[answered] = value
+                self._changed.notify_all()
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Set how long `get` waits for a key."""
@@ -108,4 +127,6 @@ class NetworkStore(dist.Store):
 
 def _text(value):
     """Return bytes as text that JSON can carry, byte by byte."""
-    return (value.encode() if isinstance(value, str) else bytes(value)).decode("latin-1")
+    return (value.encode() if isinstance(value, str) else bytes(value)).decode(
+        "latin-1"
+    )

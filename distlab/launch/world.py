@@ -23,10 +23,19 @@ from distlab.launch.relayed import RelayedRanks, Relaying
 from distlab.launch.report import Report
 from distlab.launch.simulate import simulate
 from distlab.patience import patience
-from distlab.processes import Interrupts, inside
+from distlab.processes import Interrupts, Processes, inside
+from distlab.recorder import SharedTrace
 from distlab.simulated import Fabric
 
-__all__ = ["RankHosts", "World", "check_timeout", "in_turn", "refuse_nested", "run", "run_once"]
+__all__ = [
+    "RankHosts",
+    "World",
+    "check_timeout",
+    "in_turn",
+    "refuse_nested",
+    "run",
+    "run_once",
+]
 
 
 class RankHosts(Protocol):
@@ -40,6 +49,16 @@ class RankHosts(Protocol):
 
     def start_ranks(self, world_size: int, backend: str, *, persistent: bool) -> Ranks:
         """Start ranks on the nodes; return them."""
+
+    def start_processes(
+        self,
+        numbers: Sequence[int],
+        backend: str,
+        board: SharedTrace,
+        entry: str,
+        also: Sequence[str] = (),
+    ) -> Processes:
+        """Start processes with these numbers on the nodes; return them."""
 
 
 def run(

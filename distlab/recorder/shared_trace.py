@@ -39,6 +39,7 @@ class SharedTrace(Notes):
     presumed: states of ranks that are blocked without a record of it.
     offsets_s: by rank, what to add to its clock to have this process's.
     clock_error_s: how wrong the largest of these may be.
+    regroup_copied: called as `regroup`, if the block is a copy of blocks elsewhere.
     recent_only: True to drop all but the last events, in a long run.
     """
 
@@ -53,6 +54,7 @@ class SharedTrace(Notes):
         self._pieces = [[] for _ in range(world_size)]
         self.presumed: dict[int, Now] = {}
         self.offsets_s, self.clock_error_s = [0.0] * world_size, 0.0
+        self.regroup_copied = None
 
     def begin(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start a new trace with its own clock; it holds the events from here on."""
@@ -78,6 +80,8 @@ class SharedTrace(Notes):
             counts = (0, kept.start), (kept.stop, layout.posts)
             for begin, stop in (*counts, (layout.calls, layout.events)):
                 self._memory[base + begin : base + stop] = bytes(stop - begin)
+        if self.regroup_copied:
+            self.regroup_copied(regions, fresh)
         everyone = range(self.world_size)
         self._read = [self._counter(rank, READ) for rank in everyone]
         self._pieces = [[] for _ in everyone]

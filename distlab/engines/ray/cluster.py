@@ -1,26 +1,27 @@
-"""A Ray cluster: an existing one, or one of this machine's own; its nodes and places."""
+"""A Ray cluster, existing or of this machine's own: its nodes, and places on them."""
 
+import math
 import os
 import secrets
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
-
 
 from distlab.engines.ray import is_installed
 from distlab.engines.ray.facts import explain_difference, facts_here
 from distlab.engines.ray.node import TOKEN_BYTES
-from distlab.engines.ray.processes import NodeAddress
+from distlab.engines.ray.processes import NodeAddress, NodesProcesses
 from distlab.engines.ray.ranks import RayRanks
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.patience import patience
+from distlab.recorder import SharedTrace
 
 __all__ = ["RayCluster", "ray_cluster"]
 
-_PLACED_S, _READY_S = 30.0, 60.0
+_PLACED_S, _READY_S, _LOOK_S = 30.0, 60.0, 0.5
 
 
 def ray_cluster(
@@ -54,7 +55,7 @@ def ray_cluster(
 
     local = LocalCluster(nodes, cpus) if address is None else None
     try:
-        began = attach(local.address if local else address, loopback=local is not None)
+        began = attach(local.address if local else address)
         return RayCluster(local, began, strategy.upper(), cpus_per_rank)
     except BaseException:
         if local:
@@ -146,15 +147,16 @@ class RayCluster:
         import ray
 
         self._check_open()
-        for each in ray.nodes():
+        every = ray.nodes()
+        for each in every:
             known = each["NodeID"] in self._nodes
             if not known and each["Alive"] and each["Resources"].get("CPU"):
                 name = f"node {len(self._nodes)}"
                 address = each["NodeManagerAddress"]
-                if not self._local:
+                if not address.startswith("127."):
                     name += f" ({address})"
                 self._nodes[each["NodeID"]] = _RayNode(name, each["NodeID"], address)
-        alive = {each["NodeID"] for each in ray.nodes() if each["Alive"]}
+        alive = {each["NodeID"] for each in every if each["Alive"]}
         return [node for node in self._nodes.values() if node.id in alive]
 
     def _check_open(self):
@@ -169,34 +171,66 @@ class RayCluster:
         Raises: EngineFailed if Ray has no room for them in time, or a node cannot run
         them.
         """
-        group = self._reserve(world_size, backend)
-        try:
-            how = {"open_nodes": partial(self._open, group, world_size)}
-            how["release"] = partial(self._release, group)
-            return RayRanks(world_size, backend, persistent=persistent, **how)
-        except BaseException:
-            self._release(group)
-            raise
+        start = partial(self.start_processes, range(world_size), backend)
+        return RayRanks(world_size, backend, persistent=persistent, start=start)
 
-    def _reserve(self, world_size, backend):
-        """Return a placement group with a bundle for each rank."""
+    def start_processes(
+        self,
+        numbers: Sequence[int],
+        backend: str,
+        board: SharedTrace,
+        entry: str,
+        also: Sequence[str] = (),
+    ) -> NodesProcesses:
+        """Start processes with these numbers on the nodes; return them.
+
+        board: gets what they note. entry, also: as of `Processes`.
+
+        Raises: as `start_ranks` does.
+        """
+        groups, size = [], len(numbers)
+        how = {"world_size": size, "entry": entry, "also": list(also)}
+        how |= self._surroundings()
+
+        def place(numbers, wait_s=math.inf):
+            group = self._reserved(len(numbers), backend)
+            groups.append(group)
+            self._await_room(group, wait_s)
+            return self._open(group, list(numbers), how)
+
+        def release():
+            for group in groups:
+                self._release(group)
+
+        try:
+            addresses = place(numbers, patience(_PLACED_S))
+        except BaseException:
+            release()
+            raise
+        return NodesProcesses(addresses, board, more=place, release=release)
+
+    def _reserved(self, count, backend):
+        """Return a placement group with a bundle for each of `count` ranks."""
         from ray.util.placement_group import placement_group
 
         self._check_open()
         bundle = {"CPU": self._cpus_per_rank}
         if backend == "nccl":
             bundle["GPU"] = 1
-        group = placement_group([bundle] * world_size, self._strategy)
+        group = placement_group([bundle] * count, self._strategy)
         self._groups.append(group)
-        if not group.wait(patience(_PLACED_S)):
-            self._release(group)
-            raise EngineFailed(
-                f"Ray found no room for {world_size} ranks within "
-                f"{patience(_PLACED_S):g} s: the cluster is large enough, so others "
-                "hold its CPUs. `ray status` in a terminal says who; close worlds "
-                "that are not needed."
-            )
         return group
+
+    def _await_room(self, group, wait_s):
+        until = time.monotonic() + wait_s
+        while not group.wait(_LOOK_S):
+            if group not in self._groups or time.monotonic() > until:
+                raise EngineFailed(
+                    f"Ray found no room for {group.bundle_count} ranks within "
+                    f"{wait_s:g} s: the cluster is large enough, so others hold its "
+                    "CPUs. `ray status` in a terminal says who; close worlds that are "
+                    "not needed."
+                )
 
     def _release(self, group):
         from ray.util.placement_group import remove_placement_group
@@ -205,33 +239,24 @@ class RayCluster:
             self._groups.remove(group)
             remove_placement_group(group)
 
-    def _open(self, group, world_size, entry: str, also: Sequence[str]):
+    def _open(self, group, numbers, how):
         """Have each node of a placement group listen; return their addresses."""
-        import ray
         from ray.util.placement_group import placement_group_table
 
         places = placement_group_table(group)["bundles_to_node_id"]
-        counts = Counter(places.values())
+        counts, left = Counter(places.values()), list(numbers)
         nodes = [node for node in self._alive() if node.id in counts]
-        ends = list(accumulate(counts[node.id] for node in nodes))
-        ranks = [
-            list(range(end - counts[node.id], end))
-            for node, end in zip(nodes, ends, strict=True)
-        ]
         self._check_facts(nodes)
-        common = {"world_size": world_size, "entry": entry, "also": list(also)}
-        common |= self._surroundings()
-        tokens = [secrets.token_bytes(TOKEN_BYTES) for _ in nodes]
-        ports = self._answers(
-            nodes,
-            [
-                node.actor.open.remote(node.address, token, common | {"own": own})
-                for node, token, own in zip(nodes, tokens, ranks, strict=True)
-            ],
-        )
+        opened = []
+        for node in nodes:
+            own, left = left[: counts[node.id]], left[counts[node.id] :]
+            token = secrets.token_bytes(TOKEN_BYTES)
+            port = node.actor.open.remote(node.address, token, how | {"own": own})
+            opened.append((node, port, token, own))
+        ports = self._answers(nodes, [port for _, port, _, _ in opened])
         return [
             NodeAddress(node.name, node.address, port, token, own)
-            for node, port, token, own in zip(nodes, ports, tokens, ranks, strict=True)
+            for (node, _, token, own), port in zip(opened, ports, strict=True)
         ]
 
     def _surroundings(self):
@@ -284,6 +309,28 @@ class RayCluster:
                     f"{node.name} did not start its process for ranks: {last}"
                 ) from None
         return found
+
+    def kill_node(self, number: int) -> None:
+        """Kill a node of a cluster that was started here, as a power cut would.
+
+        Raises: InvalidArgument for another cluster, or another number.
+        """
+        self._local_only("kill_node").kill_node(number)
+
+    def add_node(self, cpus: int = 4) -> None:
+        """Start one more node of a cluster that was started here.
+
+        Raises: InvalidArgument for another cluster.
+        """
+        self._local_only("add_node").add_node(cpus)
+
+    def _local_only(self, what):
+        if self._local is None:
+            raise InvalidArgument(
+                f"{what} is for a cluster that ray_cluster() started; on the machines "
+                "of this one, use `ray start` and `ray stop`."
+            )
+        return self._local
 
     def close(self) -> None:
         """Give back all that is held; end the cluster if it was started here."""

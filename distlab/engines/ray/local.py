@@ -25,6 +25,8 @@ _STORE_BYTES = 80 * MB  # the least that Ray accepts
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_metrics_collection": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_enable_worker_prestart": "0",
     # Ray knows within 3 s that a node is gone, not after 13 s.
     "RAY_health_check_initial_delay_ms": "0",
     "RAY_health_check_period_ms": "500",
@@ -33,7 +35,7 @@ _SETTINGS = {
 }
 
 
-def attach(address: str, *, loopback: bool) -> bool:
+def attach(address: str) -> bool:
     """Connect this process to a cluster; return False if it was connected before.
 
     Raises: EngineFailed if there is none.
@@ -42,9 +44,14 @@ def attach(address: str, *, loopback: bool) -> bool:
 
     if ray.is_initialized():
         return False
+    loopback = address.startswith(f"{_LOOPBACK}:")
+    from ray._private import worker
+
     own = {"_node_ip_address": _LOOPBACK} if loopback else {}
     try:
-        with _loopback_stays(loopback):
+        # Its thread for errors would print, when a node dies, what `run` raises.
+        silent = mock.patch.object(worker, "listen_error_messages", lambda *_: None)
+        with _loopback_stays(loopback), silent:
             ray.init(address, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         said = str(error).strip().splitlines()[0]

@@ -33,7 +33,7 @@ from distlab.processes import (
     warm_up,
 )
 from distlab.processes.wire import FrameReader, send_frame
-from distlab.recorder import NotesReader
+from distlab.recorder import NotesReader, SharedTrace
 
 __all__ = ["CONTROL", "TOKEN_BYTES", "keepalive", "open_listener", "prepare"]
 
@@ -168,6 +168,7 @@ class RanksOfNode:
         self._control, self._stores = control, stores
         self._reader = FrameReader(control)
         self._block = anonymous_file("distlab-notes")
+        self._board = SharedTrace(how["world_size"], self._block)
         self._notes = NotesReader(self._block, how["world_size"])
         self._own = how["own"]
         self._how = how
@@ -190,6 +191,7 @@ class RanksOfNode:
                 self._processes.stop()
             for store in self._stores.values():
                 store.close()
+            self._board.close()
             os.close(self._block)
 
     def _started(self):
@@ -229,6 +231,13 @@ class RanksOfNode:
             self._send({"clock": time.monotonic()})
         elif "signal" in request:
             self._processes.signal(request["signal"], request["number"])
+        elif "replace" in request:
+            self._processes.replace(request["replace"])
+        elif "regroup" in request:
+            self._send_changes(self._own)
+            self._board.regroup(request["regroup"], request["fresh"])
+            for region in request["fresh"]:
+                self._notes.forget(region)
         elif "stacks" in request:
             stacks = self._processes.stacks(request["stacks"], request["wait_s"])
             self._send({"stacks": list(stacks.items())})

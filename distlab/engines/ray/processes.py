@@ -5,11 +5,13 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from distlab.errors import EngineFailed, ProcessServerFailed
 from distlab.engines.ray.node import CONTROL, keepalive
+from distlab.engines.ray.store import StoreServer
+from distlab.errors import EngineFailed, ProcessServerFailed
 from distlab.launch.scene import ranks_in_words
 from distlab.patience import patience
 from distlab.processes import Disconnected, Ended, FrameReceived, Lines
@@ -68,27 +70,88 @@ class _Node:
 class NodesProcesses:
     """The processes of a world on all its nodes; see `Processes` for the methods.
 
-    board: gets what the ranks note.
+    addresses: the nodes. board: gets what the ranks note.
+    more: has some nodes run processes in place of those of nodes that died; returns
+    their addresses. It is called on a thread, and may take long.
+    release: called at the end, to give back what the nodes held.
 
     If a node dies: `poll` reports the end of each of its processes, and says why.
     """
 
-    usage = None
+    usage, folder = None, ""
 
-    def __init__(self, addresses: Sequence[NodeAddress], board: SharedTrace):
-        self._board = board
+    def __init__(
+        self,
+        addresses: Sequence[NodeAddress],
+        board: SharedTrace,
+        *,
+        more: Callable[[list[int]], list[NodeAddress]],
+        release: Callable[[], None],
+    ):
+        self._board, self._more, self._release = board, more, release
         self._selector, self._nodes = selectors.DefaultSelector(), []
+        self._store, self._threads = StoreServer(), ThreadPoolExecutor(1)
         self._pending, self.alive = [], set()
-        self._node_of = {}
-        for address in addresses:
-            node = _Node(address)
-            self._nodes.append(node)
-            self._selector.register(node.socket, selectors.EVENT_READ, node)
-            self.alive |= set(node.ranks)
-            self._node_of |= dict.fromkeys(node.ranks, node)
+        self._node_of, self._moving, self._unplaced = {}, None, []
+        self._unsent, self._closed = {}, False
+        board.regroup_copied = self.regroup
+        try:
+            for address in addresses:
+                self._join(address)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _join(self, address):
+        """Connect to a node, for control and for the store of each of its ranks."""
+        node = _Node(address)
+        self._nodes.append(node)
+        self._selector.register(node.socket, selectors.EVENT_READ, node)
+        for rank in node.ranks:
+            self._store.add(connect(address, rank))
+            self._node_of[rank] = node
+        self.alive |= set(node.ranks)
+
+    def names(self) -> list[str]:
+        """Return the name of each process's node."""
+        return [self._node_of[index].name for index in sorted(self._node_of)]
+
+    def replace(self, index: int) -> None:
+        """Start a new process in the place of one that was reported as ended.
+
+        If its node is gone, then on another, as soon as the cluster has room.
+        """
+        if self._node_of[index].gone:
+            self._unplaced.append(index)
+            self._unsent[index] = []
+        else:
+            self.alive.add(index)
+            self._request(self._node_of[index], {"replace": index})
+
+    def _place(self):
+        """Place processes whose node is gone, step by step."""
+        if self._moving is None:
+            moved, self._unplaced = self._unplaced, []
+            self._moving = self._threads.submit(self._more, moved)
+        elif self._moving.done():
+            addresses, self._moving = self._moving.result(), None
+            for address in addresses:
+                self._join(address)
+                for rank in address.ranks:
+                    for payload in self._unsent.pop(rank):
+                        self.send(rank, payload)
+
+    def regroup(self, regions: Sequence[int], fresh: Container[int]) -> None:
+        """Have the nodes regroup their notes; see `SharedTrace.regroup`."""
+        for node in self._nodes:
+            here = [rank for rank in node.ranks if rank in fresh]
+            self._request(node, {"regroup": list(regions), "fresh": here})
 
     def send(self, index: int, payload: bytes) -> None:
         """Send one frame to a process; a dead one is reported by `poll`, not here."""
+        if index in self._unsent:
+            self._unsent[index].append(payload)
+            return
         self._request(self._node_of[index], {"send": [index]}, payload)
 
     def signal(self, index: int, number: int) -> None:
@@ -126,6 +189,8 @@ class NodesProcesses:
 
         Raises: ProcessServerFailed if the process server of a node is gone.
         """
+        if self._unplaced or self._moving:
+            self._place()
         if not self._pending:
             self._receive(timeout_s)
         happened, self._pending = self._pending, []
@@ -227,6 +292,9 @@ class NodesProcesses:
 
     def stop(self) -> None:
         """Have each node kill its remaining processes, and wait until it has."""
+        if self._closed:
+            return
+        self._closed = True
         for node in self._nodes:
             try:
                 node.socket.shutdown(socket.SHUT_WR)
@@ -241,6 +309,9 @@ class NodesProcesses:
                 pass  # it is gone, or does not answer
             node.socket.close()
         self._selector.close()
+        self._store.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._release()
         self.alive.clear()
 
 

@@ -1,9 +1,9 @@
 """Ranks on the nodes of a cluster: the world's side, in the process of the cell."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import groupby
 
-from distlab.engines.ray.processes import NodeAddress, NodesProcesses, connect
-from distlab.engines.ray.store import StoreServer
+from distlab.engines.ray.processes import NodesProcesses
 from distlab.launch.call import RunningCall
 from distlab.launch.ranks import Ranks
 from distlab.launch.scene import ranks_in_words
@@ -15,9 +15,7 @@ __all__ = ["RayRanks"]
 class RayRanks(Ranks):
     """Ranks that the nodes of a cluster run.
 
-    open_nodes: given the entry point and further imports, has each node listen; returns
-    their addresses, with contiguous ranks.
-    release: gives the cluster's resources back.
+    start: given the board, the entry point and further imports, starts processes.
     """
 
     def __init__(
@@ -26,30 +24,26 @@ class RayRanks(Ranks):
         backend: str,
         *,
         persistent: bool,
-        open_nodes: Callable[[str, Sequence[str]], list[NodeAddress]],
-        release: Callable[[], None],
+        start: Callable[..., NodesProcesses],
     ):
-        self._open_nodes, self._release = open_nodes, release
-        self._nodes, self._store = [], None
+        self._start_on_nodes = start
         how = {"persistent": persistent, "start_method": "fork"}
         super().__init__(world_size, backend, **how)
 
-    @property
-    def where(self) -> list[str]:
-        """The name of each rank's node."""
-        return [node.name for node in self._nodes for _ in node.ranks]
-
     def _start(self, *, entry="distlab.launch.rank:main", also=(), **how):
-        self._nodes = self._open_nodes(entry, also)
-        processes = NodesProcesses(self._nodes, self.board)
-        self._store = StoreServer(
-            [connect(node, rank) for node in self._nodes for rank in node.ranks]
-        )
-        return processes
+        started = self._start_on_nodes(self.board, entry, also)
+        self.where = started.names()
+        return started
 
     def _settings(self, persistent):
-        nodes = [node.ranks for node in self._nodes]
+        nodes = [list(ranks) for _, ranks in self._by_node()]
         return super()._settings(persistent) | {"nodes": nodes, "threads": 1}
+
+    def _by_node(self):
+        """Return each node's name with its ranks, which are contiguous."""
+        ranks = range(self.world_size)
+        by_node = groupby(ranks, lambda rank: self.where[rank])
+        return [(name, list(members)) for name, members in by_node]
 
     def _begin(self, console, faults):
         self.processes.compare_clocks()
@@ -59,21 +53,13 @@ class RayRanks(Ranks):
 
     def notes(self) -> list[str]:
         """Return sentences for the report on nodes and clocks."""
-        places = [f"{ranks_in_words(n.ranks)} on {n.name}" for n in self._nodes]
+        places = [f"{ranks_in_words(r)} on {name}" for name, r in self._by_node()]
         error = readable_seconds(self.board.clock_error_s)
         return [
             f"Nodes: {', '.join(places)}.",
             f"The nodes' clocks were compared, and may be {error} apart: which of two "
             "events on different nodes was first is unknown below that.",
         ]
-
-    def close(self) -> None:
-        """Kill the remaining processes and free all resources."""
-        super().close()
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-        self._release()
 
 
 class _CallOnNodes(RunningCall):

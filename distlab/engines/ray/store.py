@@ -5,7 +5,6 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Sequence
 
 from distlab.processes.wire import Disconnected, FrameReader, send_frame
 
@@ -17,19 +16,21 @@ _LOOK_S = 1.0
 class StoreServer:
     """A thread that answers the stores of all ranks of a world until it is closed.
 
-    connections: one per rank, which the server closes.
+    `add` gives it the connections of ranks, which it closes.
     """
 
-    def __init__(self, connections: Sequence[socket.socket]):
+    def __init__(self):
         self._values, self._waiting = {}, {}
         self._selector = selectors.DefaultSelector()
         self._ours, theirs = socket.socketpair()
         self._selector.register(theirs, selectors.EVENT_READ)
-        for connection in connections:
-            reader = FrameReader(connection)
-            self._selector.register(connection, selectors.EVENT_READ, reader)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
+
+    def add(self, connection: socket.socket) -> None:
+        """Answer on one more connection."""
+        reader = FrameReader(connection)
+        self._selector.register(connection, selectors.EVENT_READ, reader)
 
     def close(self) -> None:
         """End the thread and close the connections. Closing twice is fine."""
@@ -55,14 +56,15 @@ class StoreServer:
             requests = [json.loads(frame) for frame in reader.read()]
         except Disconnected:
             self._selector.unregister(connection)
-            self._waiting.pop(connection, None)
+            kept = {key: w for key, w in self._waiting.items() if key[0] != connection}
+            self._waiting = kept
             connection.close()
             return
         for number, name, *arguments in requests:
             if name == "get":
                 keys, timeout_s = arguments
                 until = time.monotonic() + timeout_s
-                self._waiting[connection] = number, keys, until
+                self._waiting[connection, number] = keys, until
             else:
                 value = getattr(self, f"_{name}")(*arguments)
                 self._answer(connection, number, value)
@@ -75,10 +77,10 @@ class StoreServer:
 
     def _answer_waiting(self):
         """Answer each `get` whose keys are there by now, or whose time is up."""
-        for connection, (number, keys, until) in list(self._waiting.items()):
+        for (connection, number), (keys, until) in list(self._waiting.items()):
             there = self._check(keys)
             if there or time.monotonic() > until:
-                del self._waiting[connection]
+                del self._waiting[connection, number]
                 values = [self._values[key] for key in keys] if there else None
                 self._answer(connection, number, values)
 
