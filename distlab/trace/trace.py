@@ -18,7 +18,7 @@ Messages of nodes have numbers, since they are delayed, dropped, duplicated, reo
 import json
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from distlab.errors import InvalidArgument
@@ -167,8 +167,7 @@ class Trace:
             if rank not in began:
                 raise InvalidArgument(f"rank {rank} has set no mark {label!r}.")
         events = [e for e in self.events if e.start >= began[e.rank]]
-        who = {"who": self.who, "clients": self.clients}
-        return Trace(self.world_size, events, self.cut_s, **who)
+        return replace(self, events=events, shares=None)
 
     def groups(self) -> list[str]:
         """Return the groups that events are among, "" for the world, sorted."""
@@ -191,7 +190,7 @@ class Trace:
                 f"{', '.join(sorted(known)) or 'no events'}."
             )
         events = [event for event in self.events if event.group in found]
-        return Trace(self.world_size, events, self.cut_s)
+        return replace(self, events=events, shares=None)
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.

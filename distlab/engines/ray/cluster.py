@@ -74,13 +74,25 @@ class _RayNode:
     """A node of the cluster that can run ranks.
 
     actor: distlab's on this node, once it is needed. facts: what it runs, if known.
+    killed: by `kill_node`, which Ray itself knows later.
     """
 
-    name: str
+    number: int
     id: str
     address: str
+    killed: bool = False
     actor: object = None
     facts: dict | None = None
+
+    @property
+    def name(self):
+        """The node's name, with its address unless that is this machine's loopback."""
+        own = "" if self.address.startswith("127.") else f" ({self.address})"
+        return f"node {self.number}{own}"
+
+
+class _NodeLost(EngineFailed):
+    """A node that died before it ran ranks."""
 
 
 class RayCluster:
@@ -151,13 +163,14 @@ class RayCluster:
         for each in every:
             known = each["NodeID"] in self._nodes
             if not known and each["Alive"] and each["Resources"].get("CPU"):
-                name = f"node {len(self._nodes)}"
-                address = each["NodeManagerAddress"]
-                if not address.startswith("127."):
-                    name += f" ({address})"
-                self._nodes[each["NodeID"]] = _RayNode(name, each["NodeID"], address)
+                where = each["NodeID"], each["NodeManagerAddress"]
+                self._nodes[each["NodeID"]] = _RayNode(len(self._nodes), *where)
         alive = {each["NodeID"] for each in every if each["Alive"]}
-        return [node for node in self._nodes.values() if node.id in alive]
+        return [
+            node
+            for node in self._nodes.values()
+            if node.id in alive and not node.killed
+        ]
 
     def _check_open(self):
         if self._closed:
@@ -193,10 +206,18 @@ class RayCluster:
         how |= self._surroundings()
 
         def place(numbers, wait_s=math.inf):
-            group = self._reserved(len(numbers), backend)
-            groups.append(group)
-            self._await_room(group, wait_s)
-            return self._open(group, list(numbers), how)
+            until = time.monotonic() + wait_s
+            while True:
+                group = self._reserved(len(numbers), backend)
+                groups.append(group)
+                self._await_room(group, until)
+                try:
+                    return self._open(group, list(numbers), how)
+                except _NodeLost:
+                    self._release(group)
+                    if time.monotonic() > until:
+                        raise
+                time.sleep(_LOOK_S)  # until Ray knows it, too
 
         def release():
             for group in groups:
@@ -221,15 +242,13 @@ class RayCluster:
         self._groups.append(group)
         return group
 
-    def _await_room(self, group, wait_s):
-        until = time.monotonic() + wait_s
+    def _await_room(self, group, until):
         while not group.wait(_LOOK_S):
             if group not in self._groups or time.monotonic() > until:
                 raise EngineFailed(
-                    f"Ray found no room for {group.bundle_count} ranks within "
-                    f"{wait_s:g} s: the cluster is large enough, so others hold its "
-                    "CPUs. `ray status` in a terminal says who; close worlds that are "
-                    "not needed."
+                    f"Ray found no room for {group.bundle_count} ranks in time: the "
+                    "cluster is large enough, so others hold its CPUs. `ray status` in "
+                    "a terminal says who; close worlds that are not needed."
                 )
 
     def _release(self, group):
@@ -246,6 +265,8 @@ class RayCluster:
         places = placement_group_table(group)["bundles_to_node_id"]
         counts, left = Counter(places.values()), list(numbers)
         nodes = [node for node in self._alive() if node.id in counts]
+        if len(nodes) < len(counts):
+            raise _NodeLost("Ray chose a node that is gone.")
         self._check_facts(nodes)
         opened = []
         for node in nodes:
@@ -305,7 +326,8 @@ class RayCluster:
             except ray.exceptions.RayError as error:
                 node.actor = node.facts = None
                 last = str(error).strip().splitlines()[-1]
-                raise EngineFailed(
+                gone = isinstance(error, ray.exceptions.RayActorError)
+                raise (_NodeLost if gone else EngineFailed)(
                     f"{node.name} did not start its process for ranks: {last}"
                 ) from None
         return found
@@ -315,7 +337,12 @@ class RayCluster:
 
         Raises: InvalidArgument for another cluster, or another number.
         """
-        self._local_only("kill_node").kill_node(number)
+        local = self._local_only("kill_node")
+        alive = {node.number: node for node in self._alive()}
+        if number not in alive:
+            raise InvalidArgument(f"node {number}: the live ones are {[*alive]}.")
+        alive[number].killed = True
+        local.kill_node(alive[number].id)
 
     def add_node(self, cpus: int = 4) -> None:
         """Start one more node of a cluster that was started here.

@@ -9,18 +9,21 @@ cell's.
 
 import json
 import os
+import signal
 import time
 from unittest import mock
 
 from distlab.errors import EngineFailed
 from distlab.patience import patience
 from distlab.processes import Child, Ended, FrameReceived, Lines, Processes
+from distlab.processes.child_processes import children
 from distlab.units import MB
 
 __all__ = ["LocalCluster", "attach", "main"]
 
 _LOOPBACK = "127.0.0.1"
-_STARTED_S = 120.0
+_STARTED_S = 240.0
+_ATTEMPTS = 3
 _STORE_BYTES = 80 * MB  # the least that Ray accepts
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -30,7 +33,6 @@ _SETTINGS = {
     # Ray knows within 3 s that a node is gone, not after 13 s.
     "RAY_health_check_initial_delay_ms": "0",
     "RAY_health_check_period_ms": "500",
-    "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "3",
 }
 
@@ -113,9 +115,9 @@ class LocalCluster:
         last = "\n".join(self._said.strip().splitlines()[-6:])
         return EngineFailed(f"the process of the Ray cluster {how}. It said:\n{last}")
 
-    def kill_node(self, number: int) -> None:
+    def kill_node(self, node_id: str) -> None:
         """Kill a node at once, with all its processes."""
-        self._ask(kill=number)
+        self._ask(kill=node_id)
 
     def add_node(self, cpus: int) -> None:
         """Start one more node."""
@@ -147,7 +149,7 @@ class _Raylets:
 
     def __init__(self, folder):
         self._folder, self._count = folder, 0
-        self._started = []
+        self._started = {}
 
     def start(self, nodes, cpus):
         """Start a head and some nodes; return the head's address."""
@@ -170,10 +172,21 @@ class _Raylets:
         return how | sockets | {"num_cpus": cpus}
 
     def add(self, cpus):
-        """Start a node."""
-        node = self._cluster.add_node(wait=False, **self._settings(cpus))
-        self._started.append(node)
+        """Start a node, again if it takes longer than Ray waits for it."""
+        for left in reversed(range(_ATTEMPTS)):
+            before = children(os.getpid())
+            try:
+                node = self._cluster.add_node(wait=False, **self._settings(cpus))
+            except Exception:
+                if not left:
+                    raise
+                for pid in set(children(os.getpid())) - set(before):
+                    os.kill(pid, signal.SIGKILL)
+            else:
+                self._started[node.node_id] = node
+                return
 
-    def kill(self, number):
+    def kill(self, node_id):
         """Kill a node with its raylet, which must not stay as a zombie."""
-        self._cluster.remove_node(self._started[number], allow_graceful=False)
+        node = self._started.pop(node_id)
+        self._cluster.remove_node(node, allow_graceful=False)
