@@ -5,7 +5,15 @@ from functools import cache, partial
 from distlab import Call
 from distlab.agree.raft import RaftStore
 from distlab.agree.raft.monitors import clients_linearizable, raft_monitors
-from distlab.network import Client, Delivery, Save, fuzz, search, step_through
+from distlab.network import (
+    Client,
+    Delivery,
+    Monitor,
+    Save,
+    fuzz,
+    search,
+    step_through,
+)
 from distlab.network.delays import Mixture, UniformDelay
 
 FAST = {"timeout_s": (0.02, 0.04), "heartbeat_s": 0.007}
@@ -110,6 +118,20 @@ class TwoChanges(RaftStore):
         return True
 
 
+class AddsEmpty(RaftStore):
+    """Gives a new member a vote before it has the log."""
+
+    def has_caught_up(self):
+        return True
+
+
+class ExecutesExpired(RaftStore):
+    """Executes what a client repeats after its session has expired."""
+
+    def is_expired(self, client, number):
+        return False
+
+
 class AppliesTwice(RaftStore):
     """Executes a call each time that it is in the log."""
 
@@ -122,6 +144,19 @@ class WallClockLease(RaftStore):
 
     def lease_holds(self):
         return self.clock_s < self.sent_s.get(self.confirmed(), -1e9) + self.lease_s
+
+
+class NewMemberHasLog(Monitor):
+    """Node 3 has no vote before it has entries, once it was added."""
+
+    def observe(self, nodes, node):
+        one, new = nodes[node], nodes[-1]
+        votes = one and new and new.me == 3 and one.members_at and 3 in one.members
+        assert not votes or new.log.last, "new member: node 3 votes with an empty log"
+
+
+def all_monitors():
+    return [*raft_monitors(), NewMemberHasLog()]
 
 
 def workload(calls=4):
@@ -152,8 +187,8 @@ def appends(node, count):
     return Client(node, [Call("append", "x", f"{n}.") for n in range(count)], retries=8)
 
 
-def remove(node, client):
-    return Client(client, [Call("remove_member", None, node)], retries=4)
+def change(client, op, node):
+    return Client(client, [Call(f"{op}_member", None, node)], retries=4)
 
 
 LATE = Delivery(
@@ -167,7 +202,9 @@ SLOW = {"delivery": Delivery((0.001, 0.03)), "crashes": 3}
 STALE = {"splits": 4, "until_s": 1.0, "timeout_s": (0.01, 0.02)}
 STALE |= {"clients": [reads(0, 12), reads(1, 12), writes(2, 6)]}
 STALE |= {"check": clients_linearizable, "knobs": {"timeout_s": (0.02, 0.08)}}
-CHANGES = {"clients": [remove(1, 0), remove(2, 1), writes(2, 3)]}
+CHANGES = {"clients": [change(0, "remove", 1), change(1, "remove", 2), writes(2, 3)]}
+GROWS = {"nodes": 4, "knobs": {"members": (0, 1, 2)}}
+GROWS |= {"clients": [writes(0, 3), change(1, "add", 3)]}
 
 FUZZED = {
     TermNotSaved: ALL,
@@ -181,16 +218,20 @@ FUZZED = {
     NeverStepsDown: ALL,
     TwoChanges: CHANGES | {"splits": 4, "crashes": 1},
     AppliesTwice: JUDGED | {"clients": [appends(0, 4), reads(1, 4)]},
+    AddsEmpty: ALL | GROWS,
+    ExecutesExpired: JUDGED
+    | {"clients": [appends(0, 3), appends(1, 3), reads(2, 3)]}
+    | {"knobs": {"most_sessions": 1}},
     WallClockLease: STALE | {"clock_jumps": 30, "lease": True},
 }
 
 
 def fuzzed(kind, seed, runs, **how):
-    """Fuzz a store, with the four monitors."""
-    how = {"clients": (), "knobs": {}, "lease": False, "within_s": 600} | how
+    """Fuzz a store, with all monitors."""
+    how = {"nodes": 3, "knobs": {}, "lease": False, "within_s": 600} | how
     knobs = FAST | {"lease": how.pop("lease")} | how.pop("knobs")
-    make, monitors = partial(kind, **knobs), raft_monitors()
-    return fuzz(make, 3, monitors=monitors, seed=seed, runs=runs, **how)
+    make, watch = partial(kind, **knobs), all_monitors()
+    return fuzz(make, monitors=watch, seed=seed, runs=runs, **how)
 
 
 def take(run, *beginnings):
@@ -249,7 +290,7 @@ def hunt(kind, seed, runs=1000):
     if kind in FUZZED:
         return fuzzed(kind, seed, runs, **FUZZED[kind])
     make = partial(kind, **FAST, pre_vote=False)
-    how = {"monitors": raft_monitors(), "seed": seed, "within_s": 600, "steps": 30}
+    how = {"monitors": all_monitors(), "seed": seed, "within_s": 600, "steps": 30}
     if kind is CommitsOldTerms:
         return search(make, 3, start=figure_8(make).schedule, timers=3, **how)
     assert kind is VoteNotSaved

@@ -1,10 +1,23 @@
 """Raft in named scenarios: what the paper promises, and what it does not."""
 
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import raft as small
-from raft_bugs import FAST, AnyMessageResets, elect, fuzzed, remove, stand, take, writes
+from raft_bugs import (
+    FAST,
+    AddsEmpty,
+    AnyMessageResets,
+    appends,
+    change,
+    elect,
+    fuzzed,
+    stand,
+    take,
+    writes,
+)
 
 from distlab import Call, InvalidArgument, NodeFailed
 from distlab.agree.raft import RaftStore
@@ -201,12 +214,47 @@ def test_a_lost_node_is_replaced_by_a_new_member_that_gets_the_snapshot():
 
 
 def test_a_second_change_of_members_is_refused_while_one_is_under_way():
-    clients = [remove(1, 0), remove(2, 1)]
+    clients = [change(0, "remove", 1), change(1, "remove", 2)]
     clients = [Client(0, client.calls, start_s=0.1) for client in clients]
     outcome = simulate(FirstLeads, 3, clients)
     (refused,) = [op for op in outcome.history if op.outcome == "failed"]
     assert len(ok(outcome)) == 1 and refused.value == 2
     assert outcome.nodes[0].members == (0, 2)
+
+
+def grown(kind, *clients, **how):
+    """Return the outcome of adding node 3 after 1 s, with node 2 dead."""
+
+    class OneByOne(kind):
+        most_entries, most_rounds = 1, 3
+
+    clients = [
+        writes(0, 250),
+        call("add_member", None, 3, at_s=1.0, timeout_s=9),
+        *clients,
+    ]
+    how = {"faults": [Crash(2, 0.5)], "until_s": 9} | how
+    make = partial(OneByOne, members=(0, 1, 2), timeout_s=(0.05, 0.1))
+    return simulate(lambda *w: make(*w, heartbeat_s=0.01), 4, clients, **how)
+
+
+def test_writes_go_on_while_a_new_member_gets_a_long_log():
+    """Three of four members are alive, so that the vote of the new one is needed."""
+
+    def longest_s(kind):
+        ends = [op.end for op in ok(grown(kind)) if op.op == "write"]
+        assert len(ends) == 250
+        return max(after - before for before, after in pairwise(ends))
+
+    assert 20 * longest_s(RaftStore) < longest_s(AddsEmpty)
+
+
+def test_a_new_member_that_falls_behind_or_is_silent_is_refused():
+    many = [writes(0, 400) for _ in range(3)]
+    dead = grown(RaftStore, faults=[Crash(2, 0.5), Crash(3, 0.0)])
+    for outcome in (grown(RaftStore, *many), dead):
+        (op,) = [op for op in outcome.history if op.op == "add_member"]
+        assert op.end and op.outcome == "failed" and 3 not in outcome.nodes[0].members
 
 
 def test_a_removed_leader_leaves_once_the_others_can_go_on():
@@ -307,6 +355,21 @@ def test_a_client_that_asks_again_is_answered_once_more_and_executed_once():
     assert ok(outcome)[-1].result == "0.1.2.3.4.5." and len(ok(outcome)) == 7
 
 
+def test_what_a_client_repeats_after_its_session_has_expired_is_refused_by_name():
+    clients = [replace(appends(n, 9), timeout_s=0.006, retries=99) for n in range(3)]
+    clients.append(call("read", "x", at_s=5))
+    faults = [Crash(n % 3, 0.02 + 0.05 * n, 0.06 + 0.05 * n) for n in range(9)]
+    make = partial(RIGHT, most_sessions=2, snapshot_every=5)
+    outcome = simulate(make, 3, clients, faults=faults)
+    labels = {event.label for event in outcome.trace.events}
+    assert "refused: client 0's session has expired…" in labels
+    assert {op.outcome for op in outcome.history} == {"ok", "unknown"}
+    numbers = ok(outcome)[-1].result.rstrip(".").split(".")
+    assert sorted(numbers) == sorted("012345678" * 3)
+    (one,) = {repr((node.sessions, node.expired_calls)) for node in outcome.nodes}
+    assert one.count(":") == 3 and len(outcome.nodes[0].sessions) == 2
+
+
 def test_a_call_that_makes_no_sense_is_answered_and_stops_no_member():
     bad = [
         ("append", "x", "b"),
@@ -372,6 +435,7 @@ def test_a_corrupt_log_and_a_node_that_breaks_the_protocol_are_named(make, words
         ({"timeout_s": (0.03, 0.02)}, "that before the longest"),
         ({"heartbeat_s": 0.3}, "a heartbeat comes before the shortest time-out"),
         ({"snapshot_every": 0}, "snapshot_every=0"),
+        ({"most_sessions": 0}, "most_sessions=0: give a number of clients from 1"),
     ],
 )
 def test_bad_arguments_are_named(how, words):

@@ -2,10 +2,9 @@
 
 import pytest
 import raft_bugs as bugs
-from raft_bugs import ALL, JUDGED, fuzzed, hunt
+from raft_bugs import ALL, GROWS, JUDGED, all_monitors, fuzzed, hunt
 
 from distlab.agree.raft import RaftStore
-from distlab.agree.raft.monitors import raft_monitors
 from distlab.network import replay
 
 LEADS, LOGS = "election safety", "log matching"
@@ -27,6 +26,8 @@ BREAKS = {
     bugs.NeverStepsDown: (LEADS, 3),
     bugs.TwoChanges: (COMPLETE, 0),
     bugs.AppliesTwice: (ORDER, 2),
+    bugs.ExecutesExpired: (ORDER, 1),
+    bugs.AddsEmpty: ("new member", 0),
     bugs.WallClockLease: (CLIENTS, 2),
 }
 
@@ -46,7 +47,7 @@ def test_without_a_rule_its_property_breaks_in_few_steps(bug):
     assert words in found.why and len(found.schedule) < 60
     make, nodes, clients = found.what
     again = replay(
-        make, nodes, clients, found.schedule, monitors=raft_monitors(), seed=found.seed
+        make, nodes, clients, found.schedule, monitors=all_monitors(), seed=found.seed
     )
     assert not again.stopped and (words in (CLIENTS, ORDER) or again.why == found.why)
 
@@ -59,8 +60,8 @@ def test_with_other_seeds_it_is_found_as_well(bug, seed):
 
 
 def right(runs, **how):
-    more = {"clock_jumps": 3, "knobs": {"snapshot_every": 4}}
-    nothing = fuzzed(RaftStore, 1, runs, **ALL | more | how)
+    knobs = {"snapshot_every": 4, "most_sessions": 2} | how.pop("knobs", {})
+    nothing = fuzzed(RaftStore, 1, runs, clock_jumps=3, knobs=knobs, **ALL | how)
     assert not nothing and nothing.explored.runs == runs
     return nothing
 
@@ -71,11 +72,16 @@ def test_the_right_one_stands_random_schedules(lease):
     right(8, lease=lease, check=JUDGED["check"])
 
 
+def test_the_right_one_stands_random_schedules_while_members_change():
+    right(50, **GROWS)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("lease", [False, True])
 def test_the_right_one_stands_thousands_of_random_schedules(lease):
     right(4000, lease=lease)
     right(1000, lease=lease, check=JUDGED["check"])
+    right(1000, lease=lease, **GROWS)
 
 
 def test_an_old_entry_on_a_majority_is_not_committed_as_in_figure_8():
@@ -87,7 +93,7 @@ def test_an_old_entry_on_a_majority_is_not_committed_as_in_figure_8():
     make, nodes, _ = found.what
     make = type(make)(OneByOne, **make.keywords)
     mended = replay(
-        make, nodes, (), found.schedule, monitors=raft_monitors(), seed=found.seed
+        make, nodes, (), found.schedule, monitors=all_monitors(), seed=found.seed
     )
     assert not mended.violated and mended.outcome.nodes[2].role == "leader"
     assert all(node.commit == 0 for node in mended.outcome.nodes)
