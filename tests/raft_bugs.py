@@ -1,10 +1,13 @@
 """Rafts that each lack one rule, and how each is found: `hunt(name, seed)`."""
 
 from functools import cache, partial
+from itertools import permutations
+from random import Random
 
 from distlab import Call
 from distlab.agree.raft import RaftStore
 from distlab.agree.raft.monitors import clients_linearizable, raft_monitors
+from distlab.faults import Crash, Cut
 from distlab.network import (
     Client,
     Delivery,
@@ -12,6 +15,7 @@ from distlab.network import (
     Save,
     fuzz,
     search,
+    simulate,
     step_through,
 )
 from distlab.network.delays import Mixture, UniformDelay
@@ -202,6 +206,7 @@ SLOW = {"delivery": Delivery((0.001, 0.03)), "crashes": 3}
 STALE = {"splits": 4, "until_s": 1.0, "timeout_s": (0.01, 0.02)}
 STALE |= {"clients": [reads(0, 12), reads(1, 12), writes(2, 6)]}
 STALE |= {"check": clients_linearizable, "knobs": {"timeout_s": (0.02, 0.08)}}
+JUMPS = {"clock_jumps": 60, "knobs": {"timeout_s": (0.01, 0.08)}, "lease": True}
 CHANGES = {"clients": [change(0, "remove", 1), change(1, "remove", 2), writes(2, 3)]}
 GROWS = {"nodes": 4, "knobs": {"members": (0, 1, 2)}}
 GROWS |= {"clients": [writes(0, 3), change(1, "add", 3)]}
@@ -222,7 +227,7 @@ FUZZED = {
     ExecutesExpired: JUDGED
     | {"clients": [appends(0, 3), appends(1, 3), reads(2, 3)]}
     | {"knobs": {"most_sessions": 1}},
-    WallClockLease: STALE | {"clock_jumps": 30, "lease": True},
+    WallClockLease: STALE | JUMPS,
 }
 
 
@@ -266,8 +271,7 @@ def elect(run, node, *voters):
 def figure_8(make):
     """Return the run up to (c) of the paper's figure 8, with three nodes.
 
-    Node 0 has an entry of term 1 and leads term 3, node 2 has one of term 2, and the
-    entry of term 1 is on its way to node 1.
+    Node 0 leads term 3, node 2 has an entry of term 2, and the others one of term 1.
     """
     run = step_through(make, 3)
     elect(run, 0, 1, 2)
@@ -281,7 +285,62 @@ def figure_8(make):
     take(run, "node 2 has synced", "node 0 gets 'Vote", "node 0 has synced")
     lose(run, 0, 2)
     take(run, "node 1 gets 'App", "node 0 gets 'App")
+    take(run, "node 1 gets 'App", "node 1 has synced")
     return run
+
+
+_HEARD = ("AppendEntries", "InstallSnapshot", "timer election", "crash", "restart")
+
+
+def late_election(trace, nodes, longest_s):
+    """Return which follower stands for election too late, in words; "" if none does.
+
+    It waits from its last election time-out, its last vote for another node, or the
+    last entries that it has sent or got, whichever comes last.
+    """
+    since = dict.fromkeys(range(nodes), 0.0)
+    for event in trace.events:
+        node, at_s, label = event.rank, event.start, event.label
+        if node >= nodes or label.startswith("cut off"):
+            continue
+        if at_s > since[node] + longest_s + 1e-9 and label != "restart":
+            return f"node {node} should stand by {since[node] + longest_s:.3f} s"
+        voted = event.kind == "send" and "granted=True pre=False" in label
+        if voted or label.startswith(_HEARD):
+            since[node] = at_s
+    return ""
+
+
+def random_faults(chance, nodes):
+    """Yield crashes and cuts at random times."""
+    for node in chance.sample(range(nodes), 3):
+        at_s = chance.uniform(0.0, 0.3)
+        yield Crash(node, at_s, at_s + chance.uniform(0, 0.1))
+    for src, dst in chance.sample([*permutations(range(nodes), 2)], 4):
+        at_s = chance.uniform(0.0, 0.3)
+        yield Cut(at_s, src, dst, at_s + chance.uniform(0, 0.2))
+
+
+def hunt_late_election(kind, seed, runs=1000, nodes=5):
+    """Return (faults, why) of a timed run with a late election, without spare faults.
+
+    A schedule has an order and no times, so no `fuzz` or `search` can find one.
+    """
+
+    def late(faults):
+        how = {"faults": faults, "seed": seed, "until_s": 0.4}
+        trace = simulate(partial(kind, **FAST), nodes, [writes(0, 9)], **how).trace
+        return late_election(trace, nodes, FAST["timeout_s"][1])
+
+    chance = Random(seed)
+    for _ in range(runs):
+        faults = [*random_faults(chance, nodes)]
+        if late(faults):
+            for fault in list(faults):
+                fewer = [other for other in faults if other is not fault]
+                faults = fewer if late(fewer) else faults
+            return faults, late(faults)
+    return None
 
 
 @cache
@@ -290,9 +349,9 @@ def hunt(kind, seed, runs=1000):
     if kind in FUZZED:
         return fuzzed(kind, seed, runs, **FUZZED[kind])
     make = partial(kind, **FAST, pre_vote=False)
-    how = {"monitors": all_monitors(), "seed": seed, "within_s": 600, "steps": 30}
+    how = {"monitors": all_monitors(), "seed": seed, "within_s": 600, "steps": 20}
     if kind is CommitsOldTerms:
-        return search(make, 3, start=figure_8(make).schedule, timers=3, **how)
+        return search(make, 3, start=figure_8(make).schedule, timers=2, **how)
     assert kind is VoteNotSaved
     two = [f"the timer 'election' of node {node} runs out" for node in (0, 2)]
     return search(make, 3, start=two, timers=0, crashes=1, **how)

@@ -1,11 +1,14 @@
 """Without one rule of Raft, a schedule is found that breaks one of its properties."""
 
+from functools import partial
+from random import Random
+
 import pytest
 import raft_bugs as bugs
-from raft_bugs import ALL, GROWS, JUDGED, all_monitors, fuzzed, hunt
+from raft_bugs import ALL, FAST, GROWS, JUDGED, all_monitors, fuzzed, hunt, writes
 
 from distlab.agree.raft import RaftStore
-from distlab.network import replay
+from distlab.network import replay, step_through
 
 LEADS, LOGS = "election safety", "log matching"
 COMPLETE, STATES = "leader completeness", "state machine safety"
@@ -57,6 +60,25 @@ def test_without_a_rule_its_property_breaks_in_few_steps(bug):
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_with_other_seeds_it_is_found_as_well(bug, seed):
     assert hunt(bug, seed, runs=3000)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_timer_reset_by_any_message_is_found_by_times_in_a_run_with_few_faults(seed):
+    faults, why = bugs.hunt_late_election(bugs.AnyMessageResets, seed)
+    assert "should stand by" in why and len(faults) <= 2
+    assert not bugs.hunt_late_election(RaftStore, seed, runs=30)
+
+
+def test_a_timer_reset_by_any_message_allows_no_other_schedule():
+    kinds, chance = (RaftStore, bugs.AnyMessageResets), Random(3)
+    runs = [step_through(partial(kind, **FAST), 3, [writes(1, 3)]) for kind in kinds]
+    for _ in range(300):
+        one, other = (sorted(run.steps) for run in runs)
+        assert one == other
+        step = chance.choice([step for step in one if step.kind != "crash"] or one)
+        for run in runs:
+            run.take(step)
+    assert runs[0].nodes[0].term > 1
 
 
 def right(runs, **how):
