@@ -349,7 +349,7 @@ def hunt(kind, seed, runs=1000):
     if kind in FUZZED:
         return fuzzed(kind, seed, runs, **FUZZED[kind])
     make = partial(kind, **FAST, pre_vote=False)
-    how = {"monitors": all_monitors(), "seed": seed, "within_s": 600, "steps": 20}
+    how = {"monitors": all_monitors(), "seed": seed, "within_s": 600, "steps": 12}
     if kind is CommitsOldTerms:
         return search(make, 3, start=figure_8(make).schedule, timers=2, **how)
     assert kind is VoteNotSaved

@@ -56,7 +56,7 @@ def test_without_a_rule_its_property_breaks_in_few_steps(bug):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("bug", bugs.FUZZED)
+@pytest.mark.parametrize("bug", BREAKS)
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_with_other_seeds_it_is_found_as_well(bug, seed):
     assert hunt(bug, seed, runs=3000)
