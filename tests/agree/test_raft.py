@@ -22,7 +22,12 @@ from raft_bugs import (
 from distlab import Call, InvalidArgument, NodeFailed
 from distlab.agree.raft import RaftStore
 from distlab.agree.raft.log import RaftLog
-from distlab.agree.raft.messages import AppendEntries, RaftEntry, RaftSnapshot
+from distlab.agree.raft.messages import (
+    AppendEntries,
+    AppendReply,
+    RaftEntry,
+    RaftSnapshot,
+)
 from distlab.agree.raft.monitors import (
     RaftView,
     clients_linearizable,
@@ -34,6 +39,7 @@ from distlab.network import (
     Cluster,
     Delivery,
     Node,
+    Reply,
     Send,
     fuzz,
     simulate,
@@ -378,12 +384,13 @@ def test_a_call_that_makes_no_sense_is_answered_and_stops_no_member():
         ("add_member", None, {}),
     ]
     bad += [("transfer", None, 9), ("add_member", None, 7), ("fly", "x", 1)]
+    bad += [("add_member", None, None), ("transfer", None, 1.0)]
     clients = [call("write", "x", 1), Client(0, [Call(*each) for each in bad], 0.2)]
     outcome = simulate(FirstLeads, 3, [*clients, call("read", "x", at_s=0.9)])
     results = [op.result for op in ok(outcome)]
     assert results[1].startswith("not done: unsupported operand")
     assert results[2].startswith("not done: cannot unpack") and results[3:] == [1]
-    assert sum(op.outcome == "failed" for op in outcome.history) == 5
+    assert sum(op.outcome == "failed" for op in outcome.history) == 7
 
 
 class Corrupt(RaftStore):
@@ -405,8 +412,23 @@ class Impostor(RaftStore):
 class Babbler(RaftStore):
     """A node that sends what is no message of Raft."""
 
+    words = "hello"
+
     def on_client(self, request, call):
-        yield Send(1, "hello")
+        yield Send(1, self.words)
+
+
+class Mumbler(Babbler):
+    """A node that sends a message of Raft with a word in the place of a number."""
+
+    words = AppendReply(1, True, "two", 3)
+
+
+class Repeater(RaftStore):
+    """A node that answers twice."""
+
+    def on_client(self, request, call):
+        yield from [Reply(request), Reply(request)]
 
 
 @pytest.mark.parametrize(
@@ -415,6 +437,8 @@ class Babbler(RaftStore):
         (Corrupt, "has index 2 of term 1 after index 0 of term 0"),
         (Impostor, "election safety: nodes [12] and [01] both lead term 1"),
         (Babbler, "node 0 sent 'hello', not of Raft"),
+        (Mumbler, "node 0 sent AppendReply.term=1, fits=True, last='two', round=3., n"),
+        (Repeater, "node 0 .Repeater. answered request 1"),
     ],
 )
 def test_a_corrupt_log_and_a_node_that_breaks_the_protocol_are_named(make, words):

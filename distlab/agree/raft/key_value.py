@@ -11,6 +11,8 @@ from distlab.trace import Call
 
 __all__ = ["RaftStore"]
 
+_OF_A_NODE = "add_member", "remove_member", "transfer"
+
 
 class RaftStore(ReconfigurableRaft):
     """A replicated key-value store; every member has all of it.
@@ -58,6 +60,10 @@ class RaftStore(ReconfigurableRaft):
             yield from self.propose(request, call)
         elif op == "read":
             yield from self.read(request, call)
+        elif op in _OF_A_NODE and type(call.value) is not int:
+            yield Refuse(
+                request, f"{op} takes the number of a node, not {call.value!r}"
+            )
         elif op == "add_member":
             yield from self.change(request, members | {call.value})
         elif op == "remove_member":
