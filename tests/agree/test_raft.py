@@ -9,7 +9,6 @@ import raft as small
 from raft_bugs import (
     FAST,
     AddsEmpty,
-    AnyMessageResets,
     appends,
     change,
     elect,
@@ -28,11 +27,7 @@ from distlab.agree.raft.messages import (
     RaftEntry,
     RaftSnapshot,
 )
-from distlab.agree.raft.monitors import (
-    RaftView,
-    clients_linearizable,
-    raft_monitors,
-)
+from distlab.agree.raft.monitors import clients_linearizable
 from distlab.faults import Crash, Cut, Pause, Split
 from distlab.network import (
     Client,
@@ -131,31 +126,6 @@ def test_a_command_takes_two_messages_for_each_follower(nodes):
     ]
     assert len(ok(many)) == 220
     assert sent[1] - sent[0] <= 200 * 2 * (nodes - 1)
-
-
-def leaderless_s(kind, seed):
-    """Return seconds from two crashes, after which only node 2 can lead, to a leader.
-
-    Nodes 3 and 4 lack the entry of node 2, and stand as often.
-    """
-
-    def make(me, peers):
-        first = {} if me else {"timeout_s": (0.015, 0.016)}
-        return kind(me, peers, **FAST | first)
-
-    faults = [Split(0.09, [0, 1, 2], [3, 4], until_s=0.15)]
-    faults += [Crash(node, 0.15) for node in (0, 1)]
-    clients = [call("write", "x", 1), call("read", "x", at_s=0.9)]
-    outcome = simulate(make, 5, clients, faults=faults, seed=seed, until_s=0.8)
-    began = [e.start for e in outcome.trace.events if e.label.startswith("leader of")]
-    return min((at_s for at_s in began if at_s > 0.15), default=9.0) - 0.15
-
-
-def test_a_leader_is_elected_within_a_time_out_unless_any_message_resets_timers():
-    """The longest time-out, four messages and two syncs."""
-    bound_s = FAST["timeout_s"][1] + 4 * 0.003 + 2 * 0.001
-    assert all(leaderless_s(RaftStore, seed) <= bound_s for seed in range(12))
-    assert any(leaderless_s(AnyMessageResets, s) > 2 * bound_s for s in range(12))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -467,20 +437,11 @@ def test_bad_arguments_are_named(how, words):
         RaftStore(0, (1, 2), **how)
 
 
-def small_view(node):
-    """Return the view of the small Raft of other tests, which shares no code."""
-    return RaftView(
-        node.term, node.role == "leader", node.log, 0, node.commit, node.commit
-    )
-
-
 def small_run(kind, runs, seed=1):
     clients = [writes(node, 5) for node in range(3)]
     how = {"crashes": 6, "splits": 2, "cuts": 2, "loss": 0.3, "duplicates": 0.1}
-    monitors = raft_monitors(small_view)
-    return fuzz(
-        kind, 3, clients, monitors=monitors, seed=seed, runs=runs, within_s=99, **how
-    )
+    how |= {"monitors": small.monitors(), "seed": seed, "runs": runs, "within_s": 99}
+    return fuzz(kind, 3, clients, **how)
 
 
 @pytest.mark.parametrize("kind, seed", [(small.VotesTwice, 2), (small.FitsAnywhere, 1)])
