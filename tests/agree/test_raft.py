@@ -228,7 +228,11 @@ def test_writes_go_on_while_a_new_member_gets_a_long_log():
 def test_a_new_member_that_falls_behind_or_is_silent_is_refused():
     many = [writes(0, 400) for _ in range(3)]
     dead = grown(RaftStore, faults=[Crash(2, 0.5), Crash(3, 0.0)])
-    for outcome in (grown(RaftStore, *many), dead):
+    for outcome, why in (
+        (grown(RaftStore, *many), "refused: node 3 is behind after 3 round…"),
+        (dead, "refused: no reply of node 3 for 0.1 s: …"),
+    ):
+        assert why in {event.label for event in outcome.trace.events}
         (op,) = [op for op in outcome.history if op.op == "add_member"]
         assert op.end and op.outcome == "failed" and 3 not in outcome.nodes[0].members
 

@@ -5,6 +5,9 @@
 
 Both have three members on this machine, whose disks have a write before it is
 acknowledged. Clients of both are this process's; those of etcd speak JSON over HTTP.
+
+Measured on two cores beside other work, of load average 1.0 to 24.3 (mean 11.7): 32
+elections in 60 minutes, with time-outs of 150 to 300 ms, and 3507 of 3507 writes.
 """
 
 import os
@@ -82,7 +85,7 @@ def after_deaths():
 
 
 def quiet(minutes):
-    """Return leaders after the first, writes and load averages while nothing fails."""
+    """Return (loads at elections after the first, writes, loads of each second)."""
     until, loads = time.monotonic() + 60 * minutes, []
 
     def calls():
@@ -93,8 +96,10 @@ def quiet(minutes):
     client = Client(0, calls, start_s=WARM_S, pause_s=1.0, retries=9)
     how = {"delivery": AT_ONCE, "timeout_s": 60 * minutes + 60}
     outcome = network.run(RaftStore, 3, client, **how)
-    led = sum(event.label.startswith("leader of") for event in outcome.trace.events)
-    return led - 1, sum(op.outcome == "ok" for op in outcome.history), loads
+    events = outcome.trace.events
+    led = [e.start for e in events if e.label.startswith("leader of")][1:]
+    at = [loads[min(int(at_s), len(loads) - 1)] for at_s in led]
+    return at, sum(op.outcome == "ok" for op in outcome.history), loads
 
 
 def main():
@@ -114,10 +119,11 @@ def main():
 
 
 def print_quiet(minutes):
-    led, writes, loads = quiet(minutes)
-    print(f"{f'elections in {minutes:g} quiet minutes':34}{led:9}", end="")
+    at, writes, loads = quiet(minutes)
+    print(f"{f'elections in {minutes:g} quiet minutes':34}{len(at):9}", end="")
     print(f" beside {writes} of {len(loads)} writes; load average", end=" ")
     print(f"{min(loads):.1f} to {max(loads):.1f}, mean {statistics.mean(loads):.1f}")
+    print(*(f"{load:.1f}" for load in at), sep=", ")
 
 
 if __name__ == "__main__":

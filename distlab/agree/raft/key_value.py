@@ -19,7 +19,8 @@ class RaftStore(ReconfigurableRaft):
 
     Calls: "read", "write", "cas" of (old, new), "append" and "delete" of a key; and of
     the cluster "add_member" and "remove_member" of the node `value`, which return the
-    members, and "transfer" of the leadership to it.
+    members, and "transfer" of the leadership to it. A new member catches up before it
+    votes; one that does not is refused.
 
     most_sessions: how many are kept; the one unused for the longest time in the log
         expires, so that it is the same one at all members. None for no limit.

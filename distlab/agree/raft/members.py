@@ -81,15 +81,15 @@ class ReconfigurableRaft(Raft):
             goal, number = self.log.last, joining.round + 1
             self.joining = Joining(joining.request, joining.node, goal, number)
         else:
-            why = f"is no member, as it has not caught up in {joining.round} rounds"
-            yield from self.stop_joining(f"node {joining.node} {why}")
+            why = f"node {joining.node} is behind after {joining.round} rounds"
+            yield from self.stop_joining(f"{why}: it is no member")
 
     def check_joining(self) -> Iterator[Effect]:
         """Note that a round is late; give up on a node that has not replied in it."""
         joining = self.joining
         if joining.late and joining.node not in self.active:
-            why = f"is no member, as it has not replied for {self.timeout_s[1]:g} s"
-            yield from self.stop_joining(f"node {joining.node} {why}")
+            why = f"no reply of node {joining.node} for {self.timeout_s[1]:g} s"
+            yield from self.stop_joining(f"{why}: it is no member")
         else:
             self.joining = joining._replace(late=True)
 
