@@ -29,7 +29,7 @@ BREAKS = {
     bugs.NeverStepsDown: (LEADS, 3),
     bugs.TwoChanges: (COMPLETE, 0),
     bugs.AppliesTwice: (ORDER, 2),
-    bugs.ExecutesExpired: (ORDER, 1),
+    bugs.ExecutesExpired: (ORDER, 5),
     bugs.AddsEmpty: ("new member", 0),
     bugs.WallClockLease: (CLIENTS, 2),
 }
