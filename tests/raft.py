@@ -1,10 +1,14 @@
-"""A small Raft with a key-value log, four planted bugs, and monitors that find them.
+"""A second Raft, which shares no code with the library's, and four planted bugs.
+
+The monitors of Raft and `fuzz` are tried on it: they must not depend on how the
+library's own is written.
 
 Source: Ongaro and Ousterhout, "In search of an understandable consensus algorithm"
 (2014), figures 2 and 3.
 """
 
-from distlab.network import Monitor, Node, Refuse, Reply, Save, Send, SetTimer
+from distlab.agree.raft.monitors import RaftView, raft_monitors
+from distlab.network import Node, Refuse, Reply, Save, Send, SetTimer
 
 HEARTBEAT_S = 0.01
 
@@ -168,31 +172,8 @@ class AcknowledgesTooMuch(Raft):
         return len(self.log)
 
 
-class OneLeader(Monitor):
-    """No term has two leaders."""
-
-    def __init__(self):
-        self.leader_of = {}
-
-    def observe(self, nodes, node):
-        one = nodes[node]
-        if one and one.role == "leader":
-            first = self.leader_of.setdefault(one.term, node)
-            assert first == node, f"nodes {first} and {node} lead term {one.term}"
-
-
-class NothingLost(Monitor):
-    """What was committed once is committed for ever, and the same everywhere."""
-
-    def __init__(self):
-        self.committed = ()
-
-    def observe(self, nodes, node):
-        one = nodes[node]
-        if one:
-            theirs = one.log[: one.commit]
-            common = min(len(theirs), len(self.committed))
-            assert len(theirs) == one.commit, f"node {node} lost what it committed"
-            same = theirs[:common] == self.committed[:common]
-            assert same, f"node {node} committed something else"
-            self.committed = max(theirs, self.committed, key=len)
+def monitors():
+    """Return the four monitors of Raft, for nodes of this one."""
+    return raft_monitors(
+        lambda n: RaftView(n.term, n.role == "leader", n.log, 0, n.commit, n.commit)
+    )

@@ -111,7 +111,7 @@ def _losses(nodes):
 def _searched(nodes):
     clients = _clients("0 0 write x 1, 0 1 read x, 0 2 read x")
     if found := nodes.search(3, clients, _linearizable, timers=0, within_s=0.5):
-        _require_one_copy(found.outcome, f"A search found\n{found.schedule!r}")
+        _require_one_copy(found.outcome, f"A search found\n{kit.last_steps(found)}")
 
 
 def _linearizable(run):

@@ -93,9 +93,16 @@ def _run(nodes, n, clients, **how):
     elections, seed = _Elections(), _random.getrandbits(32)
     watch = [*_monitors(), elections]
     run = nodes.simulate(n, clients, monitors=watch, seed=seed, **how)
-    why = nodes.why or violation(clients_linearizable, run)
+    decisive = []
+
+    def objection(run):
+        verdict = clients_linearizable(run)
+        decisive.extend(verdict.smallest or ())
+        return verdict
+
+    why = nodes.why or violation(objection, run)
     if why := why.rpartition("AssertionError: ")[2]:
-        _fail(run, f"{n} nodes: {why}\n{listed(run, run.history)}", why=why)
+        _fail(run, f"{n} nodes: {why}\n{listed(run, decisive or run.history)}", why=why)
     return run, elections
 
 
@@ -247,9 +254,7 @@ def _fuzzed(n, clients, runs, nodes, **how):
     found = nodes.fuzz(n, clients, clients_linearizable, _monitors, runs=runs, **rough)
     if found:
         why = found.why.rpartition("AssertionError: ")[2]
-        steps = repr(found.schedule).splitlines()
-        last = f"\nThe last 12 of {len(steps)} steps:" if len(steps) > 12 else ""
-        head = "\n".join([f"Found at random, and shrunk: {why}{last}", *steps[-12:]])
+        head = f"Found at random, and shrunk: {why}\n{kit.last_steps(found)}"
         _fail(found.outcome, head, why=why)
 
 

@@ -181,7 +181,8 @@ def _searched(right, nodes):
     how = {"duplicates": 1, "timers": 0, "settled": True, "within_s": 1.0}
     if found := nodes.search(3, clients, objection, **how):
         (facts,) = objection(found.outcome).facts
-        _fail(found.outcome, f"{found.schedule!r}\n{found.why}", down=False, **facts)
+        why = f"{kit.last_steps(found)}\n{found.why}"
+        _fail(found.outcome, why, down=False, **facts)
 
 
 def _much_later(right, nodes):
@@ -301,7 +302,7 @@ def _reads_searched(nodes):
         clients.append(Client(reader, calls[1:]))
         found = nodes.search(3, clients, lambda run: not _older(run.history), timers=0)
         if found:
-            _require_fresh(found.outcome, f"A search found\n{found.schedule!r}\n")
+            _require_fresh(found.outcome, f"A search found\n{kit.last_steps(found)}\n")
 
 
 # fmt: off

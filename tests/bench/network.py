@@ -26,7 +26,7 @@ from protocols import (
     nothing_stale,
     one_holder,
 )
-from raft import NothingLost, OneLeader, Raft
+from raft import Raft, monitors
 
 from distlab import Call
 from distlab.agree import Quorum, Register, check_linearizable
@@ -115,9 +115,8 @@ def fuzzed():
     calls = [Call("write", "x", n) for n in range(5)]
     clients = [Client(n, calls, retries=3) for n in range(3)]
     faults = {"crashes": 6, "splits": 2, "cuts": 2, "loss": 0.3, "duplicates": 0.1}
-    watch = [OneLeader, NothingLost]
     began = time.process_time()
-    done = fuzz(Raft, 3, clients, monitors=watch, runs=300, within_s=60, **faults)
+    done = fuzz(Raft, 3, clients, monitors=monitors(), runs=300, within_s=60, **faults)
     spent_s = time.process_time() - began
     print(f"\nfuzz: {done.explored.runs / spent_s:,.0f} runs a second: {done.explored}")
 

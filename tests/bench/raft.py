@@ -1,12 +1,18 @@
 """Raft on real processes beside etcd: commands a second, and a leader's death.
 
     python tests/bench/raft.py
+    python tests/bench/raft.py minutes=60      # only elections while nothing fails
 
 Both have three members on this machine, whose disks have a write before it is
 acknowledged. Clients of both are this process's; those of etcd speak JSON over HTTP.
+
+Measured on two cores beside other work, of load average 1.0 to 24.3 (mean 11.7): 32
+elections in 60 minutes, with time-outs of 150 to 300 ms, and 3507 of 3507 writes.
 """
 
+import os
 import statistics
+import sys
 import time
 
 from distlab import Call, network
@@ -14,7 +20,7 @@ from distlab.agree.raft import RaftStore
 from distlab.engines import etcd
 from distlab.network import Client, Cluster, Delivery
 
-SECONDS, WARM_S, DEATHS, QUIET_S = 3.0, 1.0, 9, 20.0
+SECONDS, WARM_S, DEATHS, QUIET_MINUTES = 3.0, 1.0, 9, 1 / 3
 AT_ONCE = Delivery((0.0, 0.0))
 
 
@@ -78,13 +84,22 @@ def after_deaths():
     return took
 
 
-def elections(seconds):
-    """Return how many leaders follow the first while nothing fails."""
-    wait = Client(0, [Call("write", "x", 1)], start_s=seconds, retries=9)
-    how = {"delivery": AT_ONCE, "timeout_s": seconds + 5}
-    outcome = network.run(RaftStore, 3, wait, **how)
+def quiet(minutes):
+    """Return (loads at elections after the first, writes, loads of each second)."""
+    until, loads = time.monotonic() + 60 * minutes, []
+
+    def calls():
+        while time.monotonic() < until:
+            loads.append(os.getloadavg()[0])
+            yield Call("write", "x", len(loads))
+
+    client = Client(0, calls, start_s=WARM_S, pause_s=1.0, retries=9)
+    how = {"delivery": AT_ONCE, "timeout_s": 60 * minutes + 60}
+    outcome = network.run(RaftStore, 3, client, **how)
     events = outcome.trace.events
-    return sum(event.label.startswith("leader of") for event in events) - 1
+    led = [e.start for e in events if e.label.startswith("leader of")][1:]
+    at = [loads[min(int(at_s), len(loads) - 1)] for at_s in led]
+    return at, sum(op.outcome == "ok" for op in outcome.history), loads
 
 
 def main():
@@ -100,8 +115,19 @@ def main():
         end="",
     )
     print(f" median, {took[0]:.2f} to {took[-1]:.2f} of {DEATHS}")
-    print(f"{f'elections in {QUIET_S:.0f} quiet seconds':34}{elections(QUIET_S):9}")
+    print_quiet(QUIET_MINUTES)
+
+
+def print_quiet(minutes):
+    at, writes, loads = quiet(minutes)
+    print(f"{f'elections in {minutes:g} quiet minutes':34}{len(at):9}", end="")
+    print(f" beside {writes} of {len(loads)} writes; load average", end=" ")
+    print(f"{min(loads):.1f} to {max(loads):.1f}, mean {statistics.mean(loads):.1f}")
+    print(*(f"{load:.1f}" for load in at), sep=", ")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        print_quiet(float(sys.argv[1].removeprefix("minutes=")))
+    else:
+        main()

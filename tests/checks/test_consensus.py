@@ -12,10 +12,21 @@ from distlab.agree.raft.log import RaftLog
 from distlab.agree.raft.messages import RaftEntry, RaftSnapshot, RequestVote
 from distlab.checks import consensus
 from distlab.checks.consensus_rules import LOG_ROWS, VOTE_ROWS, rows_of
-from distlab.checks.kit import Wrong, on_nodes
+from distlab.checks.kit import Wrong, last_steps, listed, on_nodes
 from distlab.checks.kit.grading import judge
 from distlab.faults import Crash
-from distlab.network import Append, Client, Monitor, Node, Reply, SetTimer, Sync
+from distlab.network import (
+    Append,
+    Client,
+    EventSchedule,
+    Monitor,
+    Node,
+    Reply,
+    SetTimer,
+    Sync,
+    simulate,
+)
+from distlab.network.schedules.schedule import ScheduleStep
 from distlab.trace import Call
 
 STEM = "05_commit_and_consensus"
@@ -232,4 +243,13 @@ def test_a_node_that_fails_at_random_is_the_learners_mistake_and_plays():
     assert verdict.outcome == "fail" and verdict.found.count("TypeError") == 1
     node = verdict.found.split()[1]
     last = verdict.found.splitlines()[-1]
-    assert f". node {node} gets " in last and "'Vote" in last
+    assert f". node {node} gets " in last and "'Vote" in last and verdict.drawn()
+
+
+def test_a_long_schedule_or_history_is_told_by_its_last_lines():
+    steps = [ScheduleStep("timer", n, 0, "x" * 300) for n in range(30)]
+    lines = last_steps(SimpleNamespace(schedule=EventSchedule(steps))).splitlines()
+    assert lines[0] == "The last 12 of 30 steps; the player has all:"
+    assert lines[1].startswith("19. the timer") and max(map(len, lines)) == 160
+    outcome = simulate(Counts, 1, [Client(0, [Call("read", "x")] * 12)])
+    assert len(listed(outcome, outcome.history).splitlines()) == 12

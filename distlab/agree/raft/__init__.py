@@ -1,8 +1,9 @@
 """Raft: consensus on a log, a key-value store on it, and monitors of its safety.
 
-messages, log    data          raft         replication, snapshots, reads, members
-election         leaders       key_value    the store    monitors    four properties
-election_time    their time    picture      logs that play
+messages, log    data          raft         replication, snapshots, reads, transfer
+election         leaders       members      members added and removed
+election_time    their time    key_value    the store    monitors    four properties
+picture          logs that play
 scenarios        runs up to where one rule decides
 """
 

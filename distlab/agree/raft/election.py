@@ -46,6 +46,11 @@ _HANDLERS = {
     InstallSnapshot: "on_install_snapshot",
     TimeoutNow: "on_timeout_now",
 }
+# Message -> the indexes of its fields that are whole numbers.
+_NUMBERS = {
+    kind: [at for at, word in enumerate(kind.__annotations__.values()) if word is int]
+    for kind in _HANDLERS
+}
 
 
 class LeaderElection(Node):
@@ -113,7 +118,9 @@ class LeaderElection(Node):
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
         """Handle a message; a higher term than one's own comes first."""
-        if type(message) not in _HANDLERS:
+        if type(message) not in _HANDLERS or not all(
+            type(message[at]) is int for at in _NUMBERS[type(message)]
+        ):
             raise ProtocolBroken(f"node {sender} sent {message!r}, not of Raft.")
         if self.ignores(message):
             return

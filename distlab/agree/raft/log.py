@@ -40,7 +40,7 @@ class RaftLog:
                     f"the log on disk has index {entry.index} of term {entry.term} "
                     f"after index {before.index} of term {before.term}, as no node "
                     "writes it. The other members have the entries: remove this one, "
-                    "and add it with an empty disk."
+                    "and add a node of another number, with an empty disk."
                 )
             before = entry
         return cls(snapshot, entries)

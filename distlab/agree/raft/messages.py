@@ -29,6 +29,20 @@ class Members(NamedTuple):
     nodes: tuple[int, ...]
 
 
+class Joining(NamedTuple):
+    """A leader's knowledge of a node that catches up, before it is a member.
+
+    request: of the client that adds it. goal: the leader's last index when this round
+    began. round: its number. late: whether it has taken an election time-out.
+    """
+
+    request: int
+    node: int
+    goal: int
+    round: int = 1
+    late: bool = False
+
+
 class RaftSnapshot(NamedTuple):
     """The state after all entries up to `index`, which it replaces.
 

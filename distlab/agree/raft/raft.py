@@ -5,7 +5,7 @@
               leader: may_commit ─▶ apply ─▶ client
 
 Source: Ongaro and Ousterhout (2014), sections 5.3, 5.4 and 7; the dissertation of
-Ongaro (2014), sections 3.10 (transfer), 4.1 (membership) and 6.4 (reads).
+Ongaro (2014), sections 3.10 (transfer) and 6.4 (reads).
 """
 
 import math
@@ -45,8 +45,8 @@ class Raft(LeaderElection):
     snapshot_every: entries between two snapshots; None for no snapshots.
 
     A subclass has `serve(request, call)`, which a leader calls for each client, and the
-    state: `apply(entry)` and `value(call)` return results, `state()` a copy of it, and
-    `restore(state)` replaces it. `RaftStore` is one.
+    state: `apply(entry)` and `value(call)` return results, or the first a `Refuse`;
+    `state()` returns a copy, and `restore(state)` replaces it. `RaftStore` is one.
 
     commit: the highest index known to be committed. applied: the highest applied.
         Invariant: applied <= commit <= the log's last index; neither falls.
@@ -93,7 +93,7 @@ class Raft(LeaderElection):
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
         """Send heartbeats, check the quorum, or note that a lease is over."""
         if name == "heartbeat":
-            silent = [peer for peer in self.others() if peer in self.flying]
+            silent = [peer for peer in self.receivers() if peer in self.flying]
             yield from self.replicate()
             for peer in silent:
                 yield from self.probe(peer)
@@ -175,9 +175,13 @@ class Raft(LeaderElection):
             self.sent_s = {r: s for r, s in self.sent_s.items() if r >= confirmed}
             self.sent_s[self.round] = self.clock_s
             yield SetTimer(("lease", self.round), self.lease_s)
-        for peer in self.others():
+        for peer in self.receivers():
             if peer not in self.flying:
                 yield from self.send_entries(peer)
+
+    def receivers(self) -> list[int]:
+        """Return the nodes that get entries."""
+        return self.others()
 
     def send_entries(self, peer: int) -> Iterator[Effect]:
         """Send a peer the entries from `next` on, or the snapshot that has them."""
@@ -224,7 +228,7 @@ class Raft(LeaderElection):
         self.flying.pop(sender, None)
         yield from self.commit_more()
         yield from self.serve_reads()
-        if self.role == LEADER and sender in self.members:
+        if self.role == LEADER and sender in self.receivers():
             yield from self.send_more(sender, reply)
 
     def send_more(self, peer, reply):
@@ -354,7 +358,8 @@ class Raft(LeaderElection):
             if index <= entry.index:
                 del self.waiting[request]
                 if index == entry.index and self.answers(entry, term):
-                    yield Reply(request, result)
+                    refused = type(result) is Refuse
+                    yield result if refused else Reply(request, result)
 
     def install(self, snapshot: RaftSnapshot) -> Iterator[Effect]:
         """Write a snapshot, then the entries that follow it."""
@@ -424,27 +429,6 @@ class Raft(LeaderElection):
             yield from self.replicate()
             if not self.others():
                 yield from self.serve_reads()
-
-    # members, and transfer of leadership
-
-    def may_change(self) -> bool:
-        """Return True if no other change of members is under way (section 4.1).
-
-        Two at once could have majorities that do not intersect; so could one of this
-        leader and one of an earlier leader, until an entry of this term is committed.
-        """
-        return max(self.members_at, self.first) <= self.commit
-
-    def change(self, request: int, nodes: set[int]) -> Iterator[Effect]:
-        """Change the members, by one."""
-        if not nodes or not nodes <= {self.me, *self.peers}:
-            yield Refuse(request, f"{sorted(nodes)} cannot be the members")
-        elif len(nodes ^ {*self.members}) > 1:
-            yield Refuse(request, f"{sorted(nodes)} is more than one change")
-        elif not self.may_change():
-            yield Refuse(request, "another change of the members is under way")
-        else:
-            yield from self.propose(request, Members(tuple(sorted(nodes))))
 
     def transfer(self, request: int, target: int) -> Iterator[Effect]:
         """Make another member the leader (section 3.10); clients wait meanwhile."""

@@ -8,7 +8,8 @@ Messages, saved values and timer names stay bytes here, which only nodes unpickl
 `fuzz` has no time for that: its runs are each in one process, and are judged here by
 what they report. A wrong one is repeated, shrunk and judged as above.
 
-`clients_of` makes clients of a plan in text; `listed` gives their operations as text.
+`clients_of` makes clients of a plan in text; `listed` gives their operations as text,
+and `last_steps` a schedule, of both only the end: the player has all.
 """
 
 import pickle
@@ -36,6 +37,7 @@ from distlab.errors import (
 )
 from distlab.history import History
 from distlab.network import Client, Outcome, fuzz, node, search, simulate
+from distlab.network.describe import shorten
 from distlab.network.schedules.counterexample import Counterexample, NotFound
 from distlab.network.schedules.monitors import new_monitors, violation
 from distlab.network.schedules.properties import UntracedOutcome
@@ -47,6 +49,7 @@ __all__ = [
     "NodeProcesses",
     "clients_of",
     "last_reads",
+    "last_steps",
     "listed",
     "messages_between",
     "on_nodes",
@@ -56,6 +59,7 @@ __all__ = [
 _INSIDE = "distlab.checks.kit.node_process"
 _MOST_BYTES = 2**22  # of one reply of a node
 _MOST_CALLS = 4_000  # of methods in one run
+_MOST_LISTED, _MOST_LETTERS = 12, 160  # lines of a verdict, and of one of them
 _BATCH = 20  # runs of a fuzz that are reported together
 
 
@@ -158,8 +162,10 @@ class NodeProcesses:
         limit = _MOST_CALLS if run is simulate else 10**9
         found = self._carried_out(partial(run, make, *args, **how), limit)
         if self._failed is not None:
-            why = found.why.rpartition("raised NodeFailed: ")[2]
-            raise self._wrong(self._failed, f"{why}\n\n{found.schedule!r}")
+            why = found.why.rpartition("raised NodeFailed: ")[2]  # and where, twice
+            why = f"{why.rpartition(' in on_')[0] or why}\n{last_steps(found)}"
+            self._failed.trace = found.outcome.trace
+            raise self._wrong(self._failed, why)
         return found
 
     def _carried_out(self, run, limit=10**9):
@@ -401,7 +407,22 @@ def listed(run: Outcome, operations: Iterable[Operation]) -> str:
     nodes = run.trace.world_size - run.trace.clients
     asked = [event for event in run.trace.events if event.rank >= nodes]
     node_of = {event.rank - nodes: event.peer for event in asked}
-    return "\n".join(_described(one, node_of.get(one.client)) for one in operations)
+    lines = [_described(one, node_of.get(one.client)) for one in operations]
+    return _last(lines, "operations")
+
+
+def last_steps(found: Counterexample) -> str:
+    """Return the last steps of a schedule that was found, as text, one a line."""
+    return _last(repr(found.schedule).splitlines(), "steps")
+
+
+def _last(lines, what):
+    """Return the last of many lines, and how many there are."""
+    last = [shorten(line, _MOST_LETTERS) for line in lines[-_MOST_LISTED:]]
+    if len(last) < len(lines):
+        many = f"The last {len(last)} of {len(lines)} {what}; the player has all:"
+        last.insert(0, many)
+    return "\n".join(last)
 
 
 def _described(one, node):
