@@ -158,12 +158,14 @@ class PipelineCells:
         return f"{self.name(stage).capitalize()}: {words or 'nothing'}; idle {idle}."
 
     def _check_apart(self, cells):
-        """Raises: InvalidArgument if two cells of one stage overlap."""
+        """Raises: InvalidArgument if two cells overlap that don't coincide."""
         for one, other in itertools.pairwise(cells):
-            if other.start < one.end - self._blur:
+            apart = other[1:3] != one[1:3]
+            if apart and other.start < one.end - self._blur:
                 raise InvalidArgument(
                     f"stage {one.stage} does two things at once: {_when(one)} and "
-                    f"{_when(other)}. Cells of one stage follow each other."
+                    f"{_when(other)}. Cells of one stage follow each other, or start "
+                    "and end together: side by side."
                 )
 
     def _open(self, cells):
