@@ -1,8 +1,10 @@
 """Schedules of `pipeline`, cells of stages over time: validation and text."""
 
+import copy
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
@@ -39,9 +41,12 @@ class PipelineCells:
     """
 
     WHAT, IDLE = "pipeline", "bubble: the stage does nothing"
+    _row = "stage"
 
-    def __init__(self, cells, unit: str):
-        self.unit = unit
+    def __init__(self, cells, unit: str, rows: Sequence[str] = ()):
+        self.unit, self.rows = unit, tuple(rows)
+        if rows:
+            self.IDLE, self._row = "idle", "row"
         given = sorted(_checked(cells), key=lambda cell: (cell.start, cell.stage))
         self.first = min(cell.start for cell in given)
         self.last = max(cell.end for cell in given)
@@ -60,13 +65,20 @@ class PipelineCells:
         self.microbatches = {cell.microbatch for cell in busy} - {""}
 
     @classmethod
-    def of(cls, cells, unit: str) -> "PipelineCells":
+    def of(cls, cells, unit: str, rows: Sequence[str] = ()) -> "PipelineCells":
         """Return a schedule of these cells; a `PipelineCells` is returned as it is."""
-        return cells if isinstance(cells, cls) else cls(cells, unit)
+        return cells if isinstance(cells, cls) else cls(cells, unit, rows)
+
+    def until(self, time: float) -> "PipelineCells":
+        """Return a copy without what begins later; its end stays."""
+        found, cells, open_ = copy.copy(self), self.cells.items(), self.bubbles.items()
+        found.cells = {s: [c for c in own if c.start <= time] for s, own in cells}
+        found.bubbles = {s: [gap for gap in own if gap[0] <= time] for s, own in open_}
+        return found
 
     def name(self, stage: int) -> str:
         """Return the name of a row."""
-        return f"stage {stage}"
+        return self.rows[stage] if stage < len(self.rows) else f"stage {stage}"
 
     @property
     def bubble(self) -> float:
@@ -78,8 +90,9 @@ class PipelineCells:
         """Return the number of microbatches, and the bubble, in one line."""
         count = len(self.microbatches)
         head = f"{count:,} microbatches; " if count > 1 else ""
-        room = f"{plural(len(self.stages), 'stage')} x {self._time(self._lasted())}"
-        return f"{head}bubble {_percent(self.bubble)} of {room}"
+        room = f"{plural(len(self.stages), self._row)} x {self._time(self._lasted())}"
+        word = self.IDLE.split(":")[0]
+        return f"{head}{word} {_percent(self.bubble)} of {room}"
 
     def sentences(self) -> list[str]:
         """Return a sentence on each stage: its works in order, and its idle time."""
@@ -106,7 +119,8 @@ class PipelineCells:
         steps.subtract(ends.values())
         times = sorted(time for time, change in steps.items() if change)
         counts = itertools.accumulate(steps[time] for time in times)
-        spans = zip(itertools.pairwise(times), counts, strict=False)
+        until = max((cell.end for cell in self.cells[stage]), default=self.last)
+        spans = zip(itertools.pairwise([*times, until]), counts, strict=False)
         return [(start, end, n) for (start, end), n in spans if n > 0]
 
     @property
@@ -222,7 +236,7 @@ def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, lis
         return "Every stage does the same works in the same order.", [None, None]
     _, stage, pair = min(found)
     mine, yours = (_named(*cell[3:]) if cell else "nothing" for cell in pair)
-    said = f"First difference, on stage {stage}: {mine} above, {yours} below."
+    said = f"First difference, on {one.name(stage)}: {mine} above, {yours} below."
     return said, [cell and cell[:3] for cell in pair]
 
 
