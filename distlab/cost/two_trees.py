@@ -20,8 +20,7 @@ import functools
 from collections import defaultdict
 from typing import NamedTuple
 
-from distlab.cost.cost import Cost, checked, chunk_bytes
-from distlab.errors import InvalidArgument
+from distlab.cost.cost import Cost, check_count, checked, chunk_bytes
 
 __all__ = ["double_tree_all_reduce"]
 
@@ -59,8 +58,7 @@ def double_tree_all_reduce(
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
     count = default_chunks(n, size) if chunks_per_half is None else chunks_per_half
-    if type(count) is not int or count < 1:
-        raise InvalidArgument(f"chunks_per_half is a whole number from 1 up: {count!r}")
+    check_count("chunks_per_half", count)
     halves = chunk_bytes(size, 2, itemsize)
     sent, messages = [0] * n, [0] * n
     for edge in two_trees(n):
