@@ -603,19 +603,6 @@ def test_two_schedules_share_a_scale_of_what_is_held():
     )
 
 
-def test_of_the_one_beside_no_more_than_the_first_difference_is_drawn():
-    both = [timed(make(4, 8)).cells() for make in (gpipe, one_f_one_b)]
-    hidden, whole = (pipeline(*both, hide_rest=hide) for hide in (True, False))
-    for kind in ("forward", "backward"):
-        every, few = (len(boxes(made, f"cell: {kind}")) for made in (whole, hidden))
-        begun = sum(cell[3] == kind and cell[1] <= 10 for cell in both[1])  # B0: at 10
-        assert every == 64 and few == 32 + begun
-    assert len(boxes(hidden, "difference")) == 2
-    assert hidden.alt.count("bubble 27 % of 4 stages x 33 slots") == 2
-    same = pipeline(both[0], both[0], hide_rest=True)
-    assert len(boxes(same, "cell: forward")) == 64
-
-
 def test_works_side_by_side_share_the_height_of_their_row():
     cells = timed(dual_pipe_v(2, 4)).cells()
     picture = pipeline(cells, memory=True)

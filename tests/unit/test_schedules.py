@@ -5,6 +5,7 @@ from itertools import accumulate, combinations, pairwise
 import pytest
 
 from distlab import InvalidArgument, InvalidSchedule, cost
+from distlab.show.reading.pipeline_cells import PipelineCells
 from distlab.train.pipeline import (
     Schedule,
     Times,
@@ -25,6 +26,18 @@ from distlab.train.pipeline import (
 
 SIZES = [(1, 1), (2, 1), (2, 5), (4, 4), (4, 8), (5, 3), (8, 24)]
 sizes = pytest.mark.parametrize(("p", "m"), SIZES)
+
+
+def test_a_step_that_waits_for_all_stages_has_the_bubble_of_the_picture():
+    profiled = Times(forward=18.5, backward=18.1, weights=9.3, communication=0.6)
+    for make in (gpipe, zero_bubble_h1, zero_bubble_h2, zero_bubble_v, dual_pipe_v):
+        for times in (Times(), profiled):
+            found = timed(make(4, 8), times)
+            shown = PipelineCells.of(found.cells(), "slot").bubble
+            assert found.bubble_to_end == pytest.approx(shown)
+    h2 = timed(zero_bubble_h2(4, 8))
+    assert h2.bubble == pytest.approx(0)
+    assert h2.bubble_to_end == pytest.approx(3 / 27)
 
 
 @sizes
@@ -131,13 +144,6 @@ def test_with_a_short_w_a_stage_more_costs_dual_pipe_what_its_paper_says(p, f_b_
     times = Times(2 * f, 2 * b, 2 * w)
     one, more = (max(idles(timed(dual_pipe_v(n, 20), times))) for n in (p, p + 1))
     assert more - one == pytest.approx((f + b + w) + (b + w) - 3 * w)
-
-
-@pytest.mark.parametrize("make", [zero_bubble_h1, zero_bubble_v, dual_pipe_v])
-def test_to_the_common_end_every_stages_waits_count(make):
-    found = timed(make(4, 9), Times(1.5, 2, 1))
-    shares = [idle / found.end for idle in idles(found)]
-    assert found.bubble_to_common_end == pytest.approx(sum(shares) / 4)
 
 
 def test_a_csv_of_torchs_is_read_with_what_overlaps(tmp_path):

@@ -6,7 +6,6 @@ stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
          ▁▁▂▂▃▃▃▃▃▃▃▂▂▁▁                microbatches that stage 0 holds
 """
 
-import math
 from collections import defaultdict
 
 from distlab.show.canvas.canvas import (
@@ -53,7 +52,6 @@ def pipeline(
     names=("", ""),
     memory=False,
     rows=(),
-    hide_rest=False,
 ) -> Picture:
     """Draw stages as rows, and in them the work of each over time.
 
@@ -69,21 +67,16 @@ def pipeline(
     that differs is framed in both. names: of the two.
     unit: "slot", "s", "ms" or another word. memory: True to draw the number of
     microbatches that each stage holds, from forward to the last backward work.
-    rows: names of the rows, where these are no stages. hide_rest: True to draw `beside`
-    no further than the first work that differs.
+    rows: names of the rows, where these are no stages.
 
     Raises: InvalidArgument naming the cell that cannot be drawn.
     """
     given = [cells] if beside is None else [cells, beside]
     schedules = [PipelineCells.of(each, literal(unit, 24), rows) for each in given]
-    heads = [schedule.headline() for schedule in schedules]
-    if hide_rest and beside is not None:
-        _, [_, differs] = first_difference(*schedules)
-        schedules[1] = schedules[1].until(differs[1] if differs else math.inf)
-    return Picture(lambda: _drawn(schedules, heads, title, names, memory))
+    return Picture(lambda: _drawn(schedules, title, names, memory))
 
 
-def _drawn(schedules, heads, title, names, memory):
+def _drawn(schedules, title, names, memory):
     kinds = kinds_of(schedules)
     charts = _charts(schedules, looks_of(kinds), memory)
     marks = {
@@ -93,7 +86,7 @@ def _drawn(schedules, heads, title, names, memory):
         marks = dict.fromkeys(kinds, ("", ""))
     notes = list(dict.fromkeys(note for chart in charts for note in chart.notes))
     named = [f"{literal(name)}: " * bool(name) for name in names]
-    heads = [f"{name}{head}." for name, head in zip(named, heads, strict=False)]
+    heads = [f"{n}{s.headline()}." for n, s in zip(named, schedules, strict=False)]
     framed, lines, above = [None], [[]], 0
     if len(schedules) > 1:
         said, framed = first_difference(*schedules)

@@ -1,6 +1,5 @@
 """Schedules of `pipeline`, cells of stages over time: validation and text."""
 
-import copy
 import itertools
 import re
 from collections import Counter
@@ -69,13 +68,6 @@ class PipelineCells:
         """Return a schedule of these cells; a `PipelineCells` is returned as it is."""
         return cells if isinstance(cells, cls) else cls(cells, unit, rows)
 
-    def until(self, time: float) -> "PipelineCells":
-        """Return a copy without what begins later; its end stays."""
-        found, cells, open_ = copy.copy(self), self.cells.items(), self.bubbles.items()
-        found.cells = {s: [c for c in own if c.start <= time] for s, own in cells}
-        found.bubbles = {s: [gap for gap in own if gap[0] <= time] for s, own in open_}
-        return found
-
     def name(self, stage: int) -> str:
         """Return the name of a row."""
         return self.rows[stage] if stage < len(self.rows) else f"stage {stage}"
@@ -119,8 +111,7 @@ class PipelineCells:
         steps.subtract(ends.values())
         times = sorted(time for time, change in steps.items() if change)
         counts = itertools.accumulate(steps[time] for time in times)
-        until = max((cell.end for cell in self.cells[stage]), default=self.last)
-        spans = zip(itertools.pairwise([*times, until]), counts, strict=False)
+        spans = zip(itertools.pairwise(times), counts, strict=False)
         return [(start, end, n) for (start, end), n in spans if n > 0]
 
     @property
@@ -219,11 +210,15 @@ def letters_of(kinds) -> dict[str, str]:
     return {kind: letters[kind.split(", chunk ")[0]] for kind in kinds}
 
 
-def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, list]:
+def first_difference(
+    one: PipelineCells,
+    other: PipelineCells,
+    names: tuple[str, str] = ("above", "below"),
+) -> tuple[str, list]:
     """Return the first difference in words, and its (stage, start, end) in each.
 
     They differ in the order in which a stage does its works, not in their times. None
-    stands for no work.
+    stands for no work. names: of the two, in the words.
     """
     found = []
     for stage in sorted({*one.stages, *other.stages}):
@@ -236,7 +231,8 @@ def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, lis
         return "Every stage does the same works in the same order.", [None, None]
     _, stage, pair = min(found)
     mine, yours = (_named(*cell[3:]) if cell else "nothing" for cell in pair)
-    said = f"First difference, on {one.name(stage)}: {mine} above, {yours} below."
+    where = one.name(stage)
+    said = f"First difference, on {where}: {mine} {names[0]}, {yours} {names[1]}."
     return said, [cell and cell[:3] for cell in pair]
 
 

@@ -84,14 +84,13 @@ class Timed:
         return 1 - max(busy.values()) / longest
 
     @property
-    def bubble_to_common_end(self) -> float:
-        """The fraction of all stages' time in which a stage is idle, until all end.
+    def bubble_to_end(self) -> float:
+        """The share of idle time if all stages end with the last, as pictures show it.
 
-        It is the step's, if the stages wait for each other before the next one.
+        A step that waits for all stages has this bubble, as with gradient clipping.
         """
-        begins = min(start for _, _, start, _ in self.rows)
         busy = sum(end - start for _, start, end in {(s, *t) for s, _, *t in self.rows})
-        return 1 - busy / (len(self.schedule.stages) * (self.end - begins))
+        return 1 - busy / (len(self.schedule.stages) * self.end)
 
     def cells(self) -> list[tuple]:
         """Return the cells for `show.pipeline`; a whole backward beside F is one."""
