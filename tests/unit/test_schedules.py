@@ -146,6 +146,39 @@ def test_with_a_short_w_a_stage_more_costs_dual_pipe_what_its_paper_says(p, f_b_
     assert more - one == pytest.approx((f + b + w) + (b + w) - 3 * w)
 
 
+def test_dual_pipe_pays_where_all_to_alls_are_long_and_costs_where_there_are_none():
+    """In slots of two layers: compute 4 forward and 8 backward, half of it for W."""
+    for exposed, pair, ratio in ((6, 14, 0.73), (1, 12, 0.92), (0, 12, 1.03)):
+        times = Times(8 + 2 * exposed, 8 + 2 * exposed, 8, overlapped=2 * pair)
+        ends = [timed(make(4, 16), times).end for make in (zero_bubble_v, dual_pipe_v)]
+        assert ends[1] / ends[0] == pytest.approx(ratio, abs=0.005)
+
+
+@pytest.mark.parametrize("f_b_w", [(1, 1, 1), (3, 3, 2), (4, 4, 3)])
+def test_h1_idles_as_the_published_table_says(f_b_w):
+    """DeepSeek-V3 (2024), table 2, ZB1P: (PP - 1)(F + B - 2W), B with its W."""
+    f, b, w = f_b_w
+    left = timed(zero_bubble_h1(6, 24), Times(f, b, w)).end - 24 * (f + b + w)
+    assert left == pytest.approx(5 * (f + (b + w) - 2 * w))
+
+
+def test_a_v_crosses_ranks_twice_as_often_as_stages_do():
+    def crossings(schedule):
+        places = [schedule.place(part)[0] for part in range(schedule.parts)]
+        return sum(one != other for one, other in pairwise(places))
+
+    assert crossings(zero_bubble_v(6, 12)) == 2 * crossings(zero_bubble_h1(6, 12)) == 10
+
+
+def test_for_a_fixed_batch_stages_hardly_change_the_bubble_and_chunks_do():
+    for p in (2, 8, 16):  # nodes for 4 sequences each: m = 4p
+        assert timed(one_f_one_b(p, 4 * p)).bubble == pytest.approx(
+            (p - 1) / (5 * p - 1)
+        )
+        held = [max(interleaved(p, 4 * p, v).held(0)) / v for v in (2, 4)]
+        assert held == pytest.approx([p + (p - 1) / v for v in (2, 4)])
+
+
 def test_a_csv_of_torchs_is_read_with_what_overlaps(tmp_path):
     path = tmp_path / "schedule.csv"
     path.write_text(

@@ -330,7 +330,10 @@ def with_mistake(comm, mistake):
         schedule = one_f_one_b(3, 4)
     if mistake == "shapes" and comm.rank:
         chunks = [nn.Linear(5, 6).double()]
-    PipelinedModel(comm, chunks, schedule, loss_of).step(inputs, targets)
+    if mistake == "tied":
+        schedule, chunks = dual_pipe_v(2, 4), chunks * 2
+    tied = chunks[0][0].weight if mistake == "tied" and not comm.rank else None
+    PipelinedModel(comm, chunks, schedule, loss_of, tied=tied).step(inputs, targets)
 
 
 @pytest.mark.parametrize(
@@ -339,6 +342,7 @@ def with_mistake(comm, mistake):
         ("batch", "inputs: 22 samples do not make 4 equal microbatches"),
         ("chunks", "1 chunks of the model, and there are 2 modules"),
         ("stages", "3 stages, one for each rank, and there are 2 ranks"),
+        ("tied", "In a V both are on rank 0: use one parameter in its chunks"),
         ("shapes", "stage 1 cannot take what the stage before gives, 6 x 6"),
     ],
 )
