@@ -123,7 +123,7 @@ class Schedule:
         return found
 
     def needs(self, stage: int, *works: Work) -> list[tuple[int, Work]]:
-        """Return what works that begin together depend on, as (stage, work)."""
+        """Return the works on which works that begin together depend: (stage, work)."""
         found = [need for work in works for need in self._needs(stage, work)]
         return [need for need in found if need[0] != stage or need[1] not in works]
 
