@@ -1,5 +1,7 @@
 """A pipelined model has the gradients of the whole one, whatever the schedule."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
@@ -166,6 +168,39 @@ def test_on_the_virtual_clock_it_takes_what_was_predicted(make, p, m, uneven):
     assert found == sorted(rows)
     drawn = [(c[0], *c[3:]) for c in cells_of(report.trace)]
     assert sorted(drawn) == sorted((c[0], *c[3:]) for c in predicted.cells())
+
+
+class AsOnGPUs:
+    """A Comm that says it has a GPU, and notes the messages that are posted."""
+
+    device = "cuda:0"
+
+    def __init__(self, comm):
+        self.rank, self.world_size, self.work = comm.rank, comm.world_size, comm.work
+        self._comm, self.posted = comm, []
+
+    def isend(self, tensor, dst):
+        self.posted.append((self.rank, dst))
+        return self._comm.isend(tensor, dst)
+
+    def irecv(self, tensor, src):
+        self.posted.append((src, self.rank))
+        return self._comm.irecv(tensor, src)
+
+
+def posted(comm, schedule):
+    comm = AsOnGPUs(comm)
+    play(comm, schedule, Nothing(), seconds=lambda stage, *works: 1.0)
+    return comm.posted
+
+
+@pytest.mark.parametrize("make", [one_f_one_b, interleaved, zero_bubble_v, dual_pipe_v])
+def test_on_gpus_two_ranks_post_their_messages_in_one_order(make):
+    fabric = Uniform(Link(0.1, 1e9))
+    logs = run(posted, 4, args=(make(4, 8),), fabric=fabric).results
+    for one, other in combinations(range(4), 2):
+        between = [[p for p in logs[r] if {*p} == {one, other}] for r in (one, other)]
+        assert between[0] == between[1]
 
 
 OF_TORCH = {
