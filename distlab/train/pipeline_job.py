@@ -7,12 +7,14 @@ from torch import nn
 from distlab.errors import InvalidArgument
 from distlab.train.pipeline import (
     Schedule,
+    dual_pipe_v,
     gpipe,
     interleaved,
     naive,
     one_f_one_b,
     zero_bubble_h1,
     zero_bubble_h2,
+    zero_bubble_v,
 )
 
 __all__ = ["TorchComm", "clip_over_stages", "schedule_named"]
@@ -24,6 +26,8 @@ _SCHEDULES = {
     "interleaved": interleaved,
     "zb-h1": zero_bubble_h1,
     "zb-h2": zero_bubble_h2,
+    "zb-v": zero_bubble_v,
+    "dualpipe-v": dual_pipe_v,
 }
 
 

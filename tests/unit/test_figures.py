@@ -28,6 +28,7 @@ from distlab.show.canvas.theme import INK, MUTED, PAPER, WARNING, rank_color
 from distlab.show.reading.pipeline_cells import PipelineCells
 from distlab.trace import Event, Trace
 from distlab.train.pipeline import (
+    dual_pipe_v,
     gpipe,
     interleaved,
     naive,
@@ -600,6 +601,30 @@ def test_two_schedules_share_a_scale_of_what_is_held():
     assert [t / tall[0] for t in tall] == pytest.approx(
         [1] * 4 + [0.5, 0.375, 0.25, 0.125]
     )
+
+
+def test_works_side_by_side_share_the_height_of_their_row():
+    cells = timed(dual_pipe_v(2, 4)).cells()
+    picture = pipeline(cells, memory=True)
+    tall = {
+        kind: {round(100 * (d - b)) for _, b, _, d in boxes(picture, f"cell: {kind}")}
+        for kind in ("forward", "weights")
+    }
+    low, high = sorted(tall["forward"])
+    assert tall["weights"] == {high} and high == pytest.approx(2 * low, abs=1)
+    assert "held at most, from stage 0: 5, 5." in picture.alt
+    said = [frame.text for frame in player(cells).animation.frames]
+    assert any("+B" in text for text in said)
+    with pytest.raises(InvalidArgument, match="or start and end together"):
+        pipeline([(0, 0, 2, "forward", 0), (0, 0, 1, "backward", 0)])
+
+
+def test_rows_have_the_names_that_are_given():
+    cells = [(0, 0, 1, "experts", 7), (1, 1, 2, "dispatch", 7)]
+    picture = pipeline(cells, rows=("compute", "network"))
+    assert {"compute", "network", "idle"} <= {*words(picture)}
+    assert "idle 50 % of 2 rows x 2 slots" in picture.alt
+    assert "stage" not in picture.alt
 
 
 def test_a_pipeline_plays_and_says_what_stages_do_and_hold():

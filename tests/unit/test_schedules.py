@@ -5,23 +5,39 @@ from itertools import accumulate, combinations, pairwise
 import pytest
 
 from distlab import InvalidArgument, InvalidSchedule, cost
+from distlab.show.reading.pipeline_cells import PipelineCells
 from distlab.train.pipeline import (
     Schedule,
     Times,
     Work,
     balanced,
+    dual_pipe_v,
     gpipe,
     interleaved,
     naive,
+    of_torch,
     one_f_one_b,
     timed,
     zero_bubble_h1,
     zero_bubble_h2,
     zero_bubble_search,
+    zero_bubble_v,
 )
 
 SIZES = [(1, 1), (2, 1), (2, 5), (4, 4), (4, 8), (5, 3), (8, 24)]
 sizes = pytest.mark.parametrize(("p", "m"), SIZES)
+
+
+def test_a_step_that_waits_for_all_stages_has_the_bubble_of_the_picture():
+    profiled = Times(forward=18.5, backward=18.1, weights=9.3, communication=0.6)
+    for make in (gpipe, zero_bubble_h1, zero_bubble_h2, zero_bubble_v, dual_pipe_v):
+        for times in (Times(), profiled):
+            found = timed(make(4, 8), times)
+            shown = PipelineCells.of(found.cells(), "slot").bubble
+            assert found.bubble_to_end == pytest.approx(shown)
+    h2 = timed(zero_bubble_h2(4, 8))
+    assert h2.bubble == pytest.approx(0)
+    assert h2.bubble_to_end == pytest.approx(3 / 27)
 
 
 @sizes
@@ -89,6 +105,123 @@ def test_interleaved_is_the_papers_if_only_a_groups_first_microbatch_waits(
     theirs = timed(FirstOfAGroupWaits(ours.stages, 24, chunks), times)
     assert theirs.bubble == pytest.approx(bubble, abs=5e-5)
     assert timed(ours, times).end == pytest.approx(theirs.end + 8 * times.communication)
+
+
+V_SIZES = [(1, 2), (2, 4), (4, 8), (4, 11), (8, 24)]
+
+
+@pytest.mark.parametrize(("p", "m"), V_SIZES)
+def test_v_schedules_hold_and_idle_as_their_papers_say(p, m):
+    """Qi et al. (2024), table of ZBV: no bubble, 1F1B's memory, if F = B = W.
+
+    DeepSeek-V3 (2024), table 2, for PP = 2p parts: a bubble of (PP / 2 - 1)(F&B + B -
+    3W) with the whole B, and PP + 1 parts held.
+    """
+    folded, dual = zero_bubble_v(p, m), dual_pipe_v(p, m)
+    assert {max(folded.held(s)) for s in range(p)} == {2 * p}
+    assert {max(dual.held(s)) for s in range(p)} == {2 * p + 1}
+    assert timed(folded).bubble == pytest.approx(0, abs=1e-12)
+    ranks = [folded.place(part)[0] for part in range(2 * p)]
+    assert sum(a != b for a, b in pairwise(ranks)) == 2 * (p - 1)  # twice as many
+    for part, both in ((1, 3), (2, 6), (2, 5), (2, 4.5), (2, 4)):  # F = B = W, F&B
+        times = Times(2 * part, 2 * part, 2 * part, overlapped=2 * both)
+        assert max(idles(timed(dual, times))) == pytest.approx(
+            (p - 1) * (both + 2 * part - 3 * part)
+        )
+
+
+def idles(found):
+    """Return for each stage the time until the common end in which it does nothing."""
+    works = {(stage, start, end) for stage, _, start, end in found.rows}
+    busy = [0.0] * len(found.schedule.stages)
+    for stage, start, end in works:
+        busy[stage] += end - start
+    return [found.end - each for each in busy]
+
+
+@pytest.mark.parametrize("p", [4, 7, 9])
+@pytest.mark.parametrize("f_b_w", [(3, 3, 2), (2, 3, 1), (4, 4, 3), (2, 2, 1)])
+def test_with_a_short_w_a_stage_more_costs_dual_pipe_what_its_paper_says(p, f_b_w):
+    f, b, w = f_b_w
+    times = Times(2 * f, 2 * b, 2 * w)
+    one, more = (max(idles(timed(dual_pipe_v(n, 20), times))) for n in (p, p + 1))
+    assert more - one == pytest.approx((f + b + w) + (b + w) - 3 * w)
+
+
+def test_dual_pipe_pays_where_all_to_alls_are_long_and_costs_where_there_are_none():
+    """In slots of two layers: compute 4 forward and 8 backward, half of it for W."""
+    for exposed, pair, ratio in ((6, 14, 0.73), (1, 12, 0.92), (0, 12, 1.03)):
+        times = Times(8 + 2 * exposed, 8 + 2 * exposed, 8, overlapped=2 * pair)
+        ends = [timed(make(4, 16), times).end for make in (zero_bubble_v, dual_pipe_v)]
+        assert ends[1] / ends[0] == pytest.approx(ratio, abs=0.005)
+
+
+@pytest.mark.parametrize("f_b_w", [(1, 1, 1), (3, 3, 2), (4, 4, 3)])
+def test_h1_idles_as_the_published_table_says(f_b_w):
+    """DeepSeek-V3 (2024), table 2, ZB1P: (PP - 1)(F + B - 2W), B with its W."""
+    f, b, w = f_b_w
+    left = timed(zero_bubble_h1(6, 24), Times(f, b, w)).end - 24 * (f + b + w)
+    assert left == pytest.approx(5 * (f + (b + w) - 2 * w))
+
+
+def test_for_a_fixed_batch_stages_hardly_change_the_bubble_and_chunks_do():
+    for p in (2, 8, 16):  # nodes for 4 sequences each: m = 4p
+        assert timed(one_f_one_b(p, 4 * p)).bubble == pytest.approx(
+            (p - 1) / (5 * p - 1)
+        )
+        held = [max(interleaved(p, 4 * p, v).held(0)) / v for v in (2, 4)]
+        assert held == pytest.approx([p + (p - 1) / v for v in (2, 4)])
+
+
+def test_a_csv_of_torchs_is_read_with_what_overlaps(tmp_path):
+    path = tmp_path / "schedule.csv"
+    path.write_text(
+        "0F0,,0F1,3F0,,(3F1;3B0)OVERLAP_F_B,0B0,3I1,3W1,0I1,0W1\n1F0,1F1,"
+        "2F0,2SEND_F0,2F1,2B0,1B0,2I1,2W1,1I1,1W1,1UNSHARD\n"
+    )
+    found = of_torch(path)
+    assert (found.v_shaped, found.chunks, found.microbatches) == (True, 2, 2)
+    assert found.overlapped == {(0, Work("F", 1, 1))}
+    assert str(found).splitlines()[0] == (
+        "stage 0   F0 F1 F0' F1' B0' W0' B0 W0 B1' W1' B1 W1"
+    )
+    path.write_text("0F0,0B0,2F0,2B0\n1F0,1B0,hello\n")
+    with pytest.raises(InvalidArgument, match=r"'hello' is no action of torch"):
+        of_torch(str(path))
+    path.write_text("0F0,0B0\n0F0,0B0\n")
+    with pytest.raises(
+        InvalidArgument, match="rank 1 has stage 0 of 2 ranks; of_torch"
+    ):
+        of_torch(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "overlapped", "words"),
+    [
+        ("F0 B0 F1 B1", [(0, ("F", 2))], "overlapped has stage 0's forward of micro"),
+        ("F0 B0 F1 B1", [(0, ("B", 0))], "overlapped has stage 0's backward of micro"),
+        ("F0 F1 B0 B1", [(0, ("F", 0))], "overlaps the forward of microbatch 0, and"),
+        ("F0 B0 F1 B1", [(0, ("F", 1))], "overlaps the forward of microbatch 1, and"),
+        ("F0 F1 B0 B1 W0 W1", [(0, ("F", 1))], "overlaps the forward of microbatch 1"),
+    ],
+)
+def test_only_another_microbatchs_whole_backward_overlaps(row, overlapped, words):
+    rows = [[(word[0], int(word[1:])) for word in row.split()]]
+    with pytest.raises(InvalidSchedule, match=words):
+        Schedule(rows, 2, overlapped=overlapped)
+
+
+def test_works_side_by_side_wait_for_the_inputs_of_both():
+    both = [[F(0), F(1), F(2), B(0), B(1), B(2)], [F(0), B(0), F(1), B(1), F(2), B(2)]]
+    found = timed(Schedule(both, 3, overlapped={(0, F(2))}), Times(1, 1, 0))
+    spans = {(stage, str(work)): span for stage, work, *span in found.rows}
+    assert spans[0, "F2"] == spans[0, "B0"] == [3, 5]  # B0 of stage 1 ends at 3
+    assert spans[1, "F2"] == [5, 6]
+    both = [[F(0), F(1), B(0), B(1)], [F(0), F(1), B(0), B(1)]]
+    with pytest.raises(
+        InvalidSchedule, match="stage 0, at the forward of microbatch 1"
+    ):
+        Schedule(both, 2, overlapped={(0, F(1))})
 
 
 def test_search_finds_a_schedule_without_a_bubble_within_its_memory():

@@ -1,5 +1,7 @@
 """A pipelined model has the gradients of the whole one, whatever the schedule."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from distlab.train.pipeline import (
     Times,
     cells_of,
     clip_gradients,
+    dual_pipe_v,
     gpipe,
     interleaved,
     naive,
@@ -23,11 +26,13 @@ from distlab.train.pipeline import (
     timed,
     zero_bubble_h1,
     zero_bubble_h2,
+    zero_bubble_v,
 )
 from distlab.train.pipeline.model import WeightsLater
 
 SIZES = [1, 2, 3, 4]
 SCHEDULES = [naive, gpipe, one_f_one_b, interleaved, zero_bubble_h1, zero_bubble_h2]
+SCHEDULES += [zero_bubble_v, dual_pipe_v]
 schedules = pytest.mark.parametrize("make", SCHEDULES, ids=lambda make: make.__name__)
 
 
@@ -49,10 +54,7 @@ def batch():
 
 
 def own_chunks(comm, schedule):
-    every = parts(schedule.parts)
-    return [
-        every[chunk * comm.world_size + comm.rank] for chunk in range(schedule.chunks)
-    ]
+    return schedule.chunks_of(comm.rank, parts(schedule.parts))
 
 
 def gradients(comm, schedule, recompute=False, most=None):
@@ -80,10 +82,10 @@ def whole(schedule, most=None):
 
 def check_beside_the_whole(schedule, results, most=None):
     loss, expected, norm = whole(schedule, most)
-    stages = len(schedule.stages)
-    assert np.mean(results[-1][0]) == pytest.approx(loss, abs=1e-12)
+    stages, (last, _) = len(schedule.stages), schedule.place(schedule.parts - 1)
+    assert np.mean(results[last][0]) == pytest.approx(loss, abs=1e-12)
     for part, right in enumerate(expected):
-        chunk, stage = divmod(part, stages)
+        stage, chunk = schedule.place(part)
         for mine, p in zip(results[stage][1][chunk], right, strict=True):
             mine = torch.tensor(mine, dtype=torch.float64)
             assert torch.allclose(mine, p, rtol=0, atol=1e-12)
@@ -137,7 +139,9 @@ def played(comm, schedule, times):
         comm,
         schedule,
         Nothing(),
-        seconds=lambda stage, work: times.of(schedule, stage, work.kind),
+        seconds=lambda stage, *works: times.of(
+            schedule, stage, *(w.kind for w in works)
+        ),
     )
 
 
@@ -145,21 +149,58 @@ def played(comm, schedule, times):
 @pytest.mark.parametrize(("p", "m"), [(3, 3), (4, 8), (8, 24)])
 @pytest.mark.parametrize("uneven", [False, True], ids=["even", "uneven"])
 def test_on_the_virtual_clock_it_takes_what_was_predicted(make, p, m, uneven):
-    # A rank's messages to both sides share its port, if they meet: not among even ones.
-    times = Times(18.5, 18.0, 9.3, communication=0.6)
+    # A rank's messages to both sides share its port, if they meet: not among even ones
+    # in turn, but in a V.
+    schedule = make(p, m)
+    takes = 0.0 if schedule.v_shaped else 0.6
+    times = Times(18.5, 18.0, 9.3, communication=takes, overlapped=41.0)
     if uneven:
         times = Times(18.5, [18.0] * (p - 1) + [30.0], 9.3)
-    schedule = make(p, m)
     fabric = Uniform(Link(times.communication, float("inf")))
     report = run(played, p, args=(schedule, times), fabric=fabric)
     predicted = timed(schedule, times)
     assert report.elapsed_s == pytest.approx(predicted.end, rel=1e-9)
     worked = [e for e in report.trace.events if e.kind == "work"]
-    found = sorted((e.rank, e.label, round(e.start, 6)) for e in worked)
+    found = sorted(
+        (e.rank, word, round(e.start, 6)) for e in worked for word in e.label.split("+")
+    )
     rows = [(stage, str(w), round(start, 6)) for stage, w, start, _ in predicted.rows]
     assert found == sorted(rows)
     drawn = [(c[0], *c[3:]) for c in cells_of(report.trace)]
     assert sorted(drawn) == sorted((c[0], *c[3:]) for c in predicted.cells())
+
+
+class AsOnGPUs:
+    """A Comm that says it has a GPU, and notes the messages that are posted."""
+
+    device = "cuda:0"
+
+    def __init__(self, comm):
+        self.rank, self.world_size, self.work = comm.rank, comm.world_size, comm.work
+        self._comm, self.posted = comm, []
+
+    def isend(self, tensor, dst):
+        self.posted.append((self.rank, dst))
+        return self._comm.isend(tensor, dst)
+
+    def irecv(self, tensor, src):
+        self.posted.append((src, self.rank))
+        return self._comm.irecv(tensor, src)
+
+
+def posted(comm, schedule):
+    comm = AsOnGPUs(comm)
+    play(comm, schedule, Nothing(), seconds=lambda stage, *works: 1.0)
+    return comm.posted
+
+
+@pytest.mark.parametrize("make", [one_f_one_b, interleaved, zero_bubble_v, dual_pipe_v])
+def test_on_gpus_two_ranks_post_their_messages_in_one_order(make):
+    fabric = Uniform(Link(0.1, 1e9))
+    logs = run(posted, 4, args=(make(4, 8),), fabric=fabric).results
+    for one, other in combinations(range(4), 2):
+        between = [[p for p in logs[r] if {*p} == {one, other}] for r in (one, other)]
+        assert between[0] == between[1]
 
 
 OF_TORCH = {
@@ -167,22 +208,26 @@ OF_TORCH = {
     "Schedule1F1B": one_f_one_b(4, 8),
     "ScheduleInterleaved1F1B": interleaved(4, 8),
     "ScheduleInterleavedZeroBubble": zero_bubble_h1(4, 8),
+    "ScheduleZBVZeroBubble": zero_bubble_v(4, 8),
+    "ScheduleDualPipeV": dual_pipe_v(4, 8),
 }
 
 
 def by_torch(comm, name, chunks):
     """Return torch's losses, its gradients, and its order of work as ours."""
     from torch.distributed import pipelining
+    from torch.distributed.pipelining import schedules as torch_schedules
 
-    own, device = own_chunks(comm, OF_TORCH[name]), torch.device("cpu")
+    ours, device = OF_TORCH[name], torch.device("cpu")
+    own, places = own_chunks(comm, ours), ours.chunks_of(comm.rank, range(4 * chunks))
     stages = [
-        pipelining.PipelineStage(part, c * 4 + comm.rank, 4 * chunks, device)
-        for c, part in enumerate(own)
+        pipelining.PipelineStage(part, place, 4 * chunks, device)
+        for part, place in zip(own, places, strict=True)
     ]
     single = name in ("ScheduleGPipe", "Schedule1F1B")
-    make, (inputs, targets), losses = getattr(pipelining, name), batch(), []
+    make, (inputs, targets), losses = getattr(torch_schedules, name), batch(), []
     schedule = make(stages[0] if single else stages, 8, loss_fn=loss_of)
-    given, last = (inputs,) if comm.rank == 0 else (), comm.rank == 3
+    given, last = (inputs,) if comm.rank == 0 else (), 4 * chunks - 1 in places
     schedule.step(*given, **({"target": targets, "losses": losses} if last else {}))
     grads = [[p.grad.tolist() for p in part.parameters()] for part in own]
     described = OF_TORCH[name] if name == "Schedule1F1B" else of_torch(schedule)
@@ -194,8 +239,10 @@ def test_order_losses_and_gradients_are_those_of_torchs_schedules(worlds, name):
     ours = OF_TORCH[name]
     theirs = worlds[4].run(by_torch, name, ours.chunks).results
     assert str(theirs[0][2]) == str(ours)
+    assert theirs[0][2].overlapped == ours.overlapped
     mine = worlds[4].run(gradients, theirs[0][2]).results
-    assert sorted(mine[-1][0]) == pytest.approx(sorted(theirs[-1][0]), abs=1e-12)
+    losses = [sorted(mine[stage][0]) for stage in range(4)]
+    assert losses == [pytest.approx(sorted(each[0]), abs=1e-12) for each in theirs]
     for (_, grads, _), (_, others, _) in zip(mine, theirs, strict=True):
         for chunk, other in zip(grads, others, strict=True):
             for a, b in zip(chunk, other, strict=True):
@@ -318,7 +365,10 @@ def with_mistake(comm, mistake):
         schedule = one_f_one_b(3, 4)
     if mistake == "shapes" and comm.rank:
         chunks = [nn.Linear(5, 6).double()]
-    PipelinedModel(comm, chunks, schedule, loss_of).step(inputs, targets)
+    if mistake == "tied":
+        schedule, chunks = dual_pipe_v(2, 4), chunks * 2
+    tied = chunks[0][0].weight if mistake == "tied" and not comm.rank else None
+    PipelinedModel(comm, chunks, schedule, loss_of, tied=tied).step(inputs, targets)
 
 
 @pytest.mark.parametrize(
@@ -327,6 +377,7 @@ def with_mistake(comm, mistake):
         ("batch", "inputs: 22 samples do not make 4 equal microbatches"),
         ("chunks", "1 chunks of the model, and there are 2 modules"),
         ("stages", "3 stages, one for each rank, and there are 2 ranks"),
+        ("tied", "In a V both are on rank 0: use one parameter in its chunks"),
         ("shapes", "stage 1 cannot take what the stage before gives, 6 x 6"),
     ],
 )

@@ -6,6 +6,8 @@ stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
          ▁▁▂▂▃▃▃▃▃▃▃▂▂▁▁                microbatches that stage 0 holds
 """
 
+from collections import defaultdict
+
 from distlab.show.canvas.canvas import (
     MARGIN,
     Canvas,
@@ -42,7 +44,14 @@ _HELD = {"color": tint(MUTED, 0.55)}
 
 
 def pipeline(
-    cells, beside=None, *, title="", unit="slot", names=("", ""), memory=False
+    cells,
+    beside=None,
+    *,
+    title="",
+    unit="slot",
+    names=("", ""),
+    memory=False,
+    rows=(),
 ) -> Picture:
     """Draw stages as rows, and in them the work of each over time.
 
@@ -52,16 +61,18 @@ def pipeline(
 
     cells: (stage, start, end, kind, microbatch) each. start, end: in `unit`s. kind:
     "forward", "backward", "weights", "idle" or any word; "forward, chunk 1" is that of
-    a stage's second chunk. microbatch: the text in the box, or None.
+    a stage's second chunk. microbatch: the text in the box, or None. Cells of a stage
+    that start and end together are drawn side by side.
     beside: cells of another schedule, drawn below on the same clock; the first work
     that differs is framed in both. names: of the two.
     unit: "slot", "s", "ms" or another word. memory: True to draw the number of
     microbatches that each stage holds, from forward to the last backward work.
+    rows: names of the rows, where these are no stages.
 
     Raises: InvalidArgument naming the cell that cannot be drawn.
     """
     given = [cells] if beside is None else [cells, beside]
-    schedules = [PipelineCells.of(each, literal(unit, 24)) for each in given]
+    schedules = [PipelineCells.of(each, literal(unit, 24), rows) for each in given]
     return Picture(lambda: _drawn(schedules, title, names, memory))
 
 
@@ -142,6 +153,10 @@ class _Chart:
         left, right = MARGIN + max(names) + 0.15, page_width() - MARGIN - 0.1
         self.ruler = Ruler(scale, (left, right), self._tick)
         self.holding = [s for s in self.stages if most and schedule.most_held(s)]
+        self._beside = defaultdict(list)  # cells of a stage with one start and one end
+        for stage in self.stages:
+            for cell in schedule.cells[stage]:
+                self._beside[stage, cell.start, cell.end].append(cell)
         rows = len(self.stages) + len(self.holding)
         self.height = self.pitch * rows + (0.2 if most else 0)
         shown = self.hidden and left_out("stage", self.hidden[0], self.hidden[-1])
@@ -202,11 +217,18 @@ class _Chart:
     def _rows(self, kind):
         """Return (box, microbatch) for each cell of a kind that has a row."""
         return [
-            (self._box(row, cell.start, cell.end), cell.microbatch)
+            (self._lane(row, stage, cell), cell.microbatch)
             for row, stage in enumerate(self.stages)
             for cell in self.schedule.cells[stage]
             if cell.kind == kind
         ]
+
+    def _lane(self, row, stage, cell):
+        """Return a cell's box: a row's whole height, or a part beside others."""
+        beside = self._beside[stage, cell.start, cell.end]
+        left, top, right, bottom = self._box(row, cell.start, cell.end)
+        high, place = (bottom - top) / len(beside), beside.index(cell)
+        return left, top + place * high, right, top + (place + 1) * high
 
     def _draw_cells(self):
         """Draw all boxes, one artist for each kind, and keep them for their numbers."""

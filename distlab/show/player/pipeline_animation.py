@@ -5,6 +5,7 @@ stage 0  │F0│F1│F2│▒▒▒▒▒│B0│▒▒▒│      at the line 
 """
 
 from bisect import bisect_right
+from itertools import groupby
 
 from distlab.show.canvas.styles import looks_of
 from distlab.show.canvas.text import literal
@@ -54,9 +55,9 @@ class PipelineAnimation(Animation):
         self.held = [schedule.held(stage) for stage in self.rows]
         self.most = max(s.most_held(stage) for s in every for stage in s.stages) or 1
         self.spans = [
-            Span(stage, cell.kind, cell.start, cell.end, self._words(cell))
+            Span(stage, kind, start, end, words)
             for stage in stages
-            for cell in schedule.cells[stage]
+            for start, end, words, kind in self._works(schedule.cells[stage])
         ]
         self.frames = self._frames(every)
         self.subtitle = schedule.headline()
@@ -76,6 +77,15 @@ class PipelineAnimation(Animation):
     def _words(self, cell):
         return self.letters[cell.kind] + cell.microbatch + primes_of(cell.kind)
 
+    def _works(self, cells):
+        """Return (start, end, words, kind), one for all cells that run side by side."""
+        groups = groupby(cells, key=lambda cell: cell[1:3])
+        return [
+            (*times, "+".join(map(self._words, each)), each[0].kind)
+            for times, found in groups
+            for each in [list(found)]
+        ]
+
     def name(self, rank):
         """Return the name of a lane."""
         return self.schedule.name(rank)
@@ -87,7 +97,7 @@ class PipelineAnimation(Animation):
         times = [*begins[:: -(-len(begins) // _MOST_FRAMES)], self.end_s]
         one, stages = self.schedule, self.schedule.stages
         own = (one.cells[stage] for stage in stages)
-        does = [_over_time((c.start, c.end, self._words(c)) for c in o) for o in own]
+        does = [_over_time(work[:3] for work in self._works(cells)) for cells in own]
         holds = [_over_time(one.held(stage)) for stage in stages]
         return [self._frame(at, does, holds) for at in times]
 

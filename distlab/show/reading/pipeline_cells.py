@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
@@ -39,9 +40,12 @@ class PipelineCells:
     """
 
     WHAT, IDLE = "pipeline", "bubble: the stage does nothing"
+    _row = "stage"
 
-    def __init__(self, cells, unit: str):
-        self.unit = unit
+    def __init__(self, cells, unit: str, rows: Sequence[str] = ()):
+        self.unit, self.rows = unit, tuple(rows)
+        if rows:
+            self.IDLE, self._row = "idle", "row"
         given = sorted(_checked(cells), key=lambda cell: (cell.start, cell.stage))
         self.first = min(cell.start for cell in given)
         self.last = max(cell.end for cell in given)
@@ -60,13 +64,13 @@ class PipelineCells:
         self.microbatches = {cell.microbatch for cell in busy} - {""}
 
     @classmethod
-    def of(cls, cells, unit: str) -> "PipelineCells":
+    def of(cls, cells, unit: str, rows: Sequence[str] = ()) -> "PipelineCells":
         """Return a schedule of these cells; a `PipelineCells` is returned as it is."""
-        return cells if isinstance(cells, cls) else cls(cells, unit)
+        return cells if isinstance(cells, cls) else cls(cells, unit, rows)
 
     def name(self, stage: int) -> str:
         """Return the name of a row."""
-        return f"stage {stage}"
+        return self.rows[stage] if stage < len(self.rows) else f"stage {stage}"
 
     @property
     def bubble(self) -> float:
@@ -78,8 +82,9 @@ class PipelineCells:
         """Return the number of microbatches, and the bubble, in one line."""
         count = len(self.microbatches)
         head = f"{count:,} microbatches; " if count > 1 else ""
-        room = f"{plural(len(self.stages), 'stage')} x {self._time(self._lasted())}"
-        return f"{head}bubble {_percent(self.bubble)} of {room}"
+        room = f"{plural(len(self.stages), self._row)} x {self._time(self._lasted())}"
+        word = self.IDLE.split(":")[0]
+        return f"{head}{word} {_percent(self.bubble)} of {room}"
 
     def sentences(self) -> list[str]:
         """Return a sentence on each stage: its works in order, and its idle time."""
@@ -158,12 +163,14 @@ class PipelineCells:
         return f"{self.name(stage).capitalize()}: {words or 'nothing'}; idle {idle}."
 
     def _check_apart(self, cells):
-        """Raises: InvalidArgument if two cells of one stage overlap."""
+        """Raises: InvalidArgument if two cells overlap that don't coincide."""
         for one, other in itertools.pairwise(cells):
-            if other.start < one.end - self._blur:
+            apart = other[1:3] != one[1:3]
+            if apart and other.start < one.end - self._blur:
                 raise InvalidArgument(
                     f"stage {one.stage} does two things at once: {_when(one)} and "
-                    f"{_when(other)}. Cells of one stage follow each other."
+                    f"{_when(other)}. Cells of one stage follow each other, or start "
+                    "and end together: side by side."
                 )
 
     def _open(self, cells):
@@ -203,11 +210,15 @@ def letters_of(kinds) -> dict[str, str]:
     return {kind: letters[kind.split(", chunk ")[0]] for kind in kinds}
 
 
-def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, list]:
+def first_difference(
+    one: PipelineCells,
+    other: PipelineCells,
+    names: tuple[str, str] = ("above", "below"),
+) -> tuple[str, list]:
     """Return the first difference in words, and its (stage, start, end) in each.
 
     They differ in the order in which a stage does its works, not in their times. None
-    stands for no work.
+    stands for no work. names: of the two, in the words.
     """
     found = []
     for stage in sorted({*one.stages, *other.stages}):
@@ -220,7 +231,8 @@ def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, lis
         return "Every stage does the same works in the same order.", [None, None]
     _, stage, pair = min(found)
     mine, yours = (_named(*cell[3:]) if cell else "nothing" for cell in pair)
-    said = f"First difference, on stage {stage}: {mine} above, {yours} below."
+    where = one.name(stage)
+    said = f"First difference, on {where}: {mine} {names[0]}, {yours} {names[1]}."
     return said, [cell and cell[:3] for cell in pair]
 
 

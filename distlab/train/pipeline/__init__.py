@@ -4,6 +4,7 @@ from distlab.train.pipeline.engine import play
 from distlab.train.pipeline.model import PipelinedModel, clip_gradients
 from distlab.train.pipeline.schedule import Schedule, Work
 from distlab.train.pipeline.schedules import (
+    dual_pipe_v,
     gpipe,
     interleaved,
     naive,
@@ -11,6 +12,7 @@ from distlab.train.pipeline.schedules import (
     one_f_one_b,
     zero_bubble_h1,
     zero_bubble_h2,
+    zero_bubble_v,
 )
 from distlab.train.pipeline.search import balanced, zero_bubble_search
 from distlab.train.pipeline.timing import Timed, Times, cells_of, timed
@@ -24,6 +26,7 @@ __all__ = [
     "balanced",
     "cells_of",
     "clip_gradients",
+    "dual_pipe_v",
     "gpipe",
     "interleaved",
     "naive",
@@ -34,4 +37,5 @@ __all__ = [
     "zero_bubble_h1",
     "zero_bubble_h2",
     "zero_bubble_search",
+    "zero_bubble_v",
 ]

@@ -58,18 +58,21 @@ class _Peer:
 def play(comm, schedule: Schedule, stage: PipelineStage, *, seconds=None) -> None:
     """Do this rank's works in the schedule's order, and exchange their inputs.
 
-    seconds: (stage, work) -> least duration of a work; on a virtual clock, duration.
+    seconds: (stage, *works) -> least duration of works that run side by side, mostly
+    one; on a virtual clock, duration. Works side by side run one after another here,
+    and send their results when all are done.
 
     Raises: InvalidArgument if the numbers of ranks and stages differ.
     """
     check_stages(comm, schedule)
     mail = _Mail(comm, schedule, stage)
-    for work in schedule.stages[comm.rank]:
-        arrived = mail.wait_for(work)
-        takes = seconds(comm.rank, work) if seconds else 0.0
-        with comm.work(str(work), seconds=takes):
-            made = stage.do(work, arrived)
-        mail.send(work, made)
+    for works in schedule.groups[comm.rank]:
+        arrived = [mail.wait_for(work) for work in works]
+        takes = seconds(comm.rank, *works) if seconds else 0.0
+        with comm.work("+".join(map(str, works)), seconds=takes):
+            made = [*map(stage.do, works, arrived)]
+        for work, result in zip(works, made, strict=True):
+            mail.send(work, result)
     mail.finish()
 
 
@@ -171,10 +174,10 @@ def _plan(schedule):
         if work in sources:
             taken[stage][sources[work].src] += 1
         kind, microbatch, chunk = work
-        part = chunk * stages + stage
+        part = schedule.part(stage, chunk)
         if kind == "W" or part == (last if kind == "F" else 0):
             continue
-        chunk, dst = divmod(part + (1 if kind == "F" else -1), stages)
+        dst, chunk = schedule.place(part + (1 if kind == "F" else -1))
         message = _StageMessage(stage, dst, part, kind, taken[stage][dst])
         its_between, _, its_sources = plans[dst]
         given[work] = its_sources[kind, microbatch, chunk] = message

@@ -97,11 +97,13 @@ class PipelinedModel:
     loss: (output, target) of a microbatch -> its mean loss, on the last part.
     recompute: keep only each chunk's input, and run it again before its backward pass.
     tied: on the first and the last rank the parameter that is one in the whole model,
-        such as an embedding that also makes the logits; its gradients are summed.
+        such as an embedding that also makes the logits; its gradients are summed. In a
+        V both ends are on the first rank: leave it out, and use one parameter in both.
     measure: count `held_bytes`, the bytes kept for backward after each work.
 
     Raises: InvalidArgument if the schedule's stages are not as many as the ranks, or
-    its chunks as many as the modules, or if the two tied parameters differ.
+    its chunks as many as the modules, if the two tied parameters differ, or for `tied`
+    in a V.
     """
 
     def __init__(
@@ -123,6 +125,11 @@ class PipelinedModel:
             )
         self.comm, self.chunks, self.schedule = comm, nn.ModuleList(chunks), schedule
         self._loss, self._recompute, self._shapes = loss, recompute, None
+        if schedule.v_shaped and tied is not None:
+            raise InvalidArgument(
+                "tied is for a model whose first and last part are on two ranks. In a "
+                "V both are on rank 0: use one parameter in its chunks, without tied."
+            )
         self._tied, self._measure = tied if comm.world_size > 1 else None, measure
         mine = None if self._tied is None else tied.detach()
         if mine is not None and not torch.equal(self._other_end(mine), mine):
@@ -135,9 +142,10 @@ class PipelinedModel:
         """Run all microbatches forward and backward; return their losses.
 
         inputs, targets: a batch; its first dimension is cut into equal microbatches.
-        Only the first stage reads inputs, and only the last one targets. Gradients add
-        up in `.grad`, as those of the mean loss of the batch.
-        Returns: the losses [microbatches] on the last stage, an empty tensor on others.
+        Only the rank of the model's first part reads inputs, and only that of the last
+        part, the first rank in a V, targets. Gradients add up in `.grad`, as those of
+        the mean loss of the batch.
+        Returns: the losses [microbatches] on the rank of the last part, else none.
 
         Raises: InvalidArgument if the batch does not divide.
         """
@@ -170,7 +178,7 @@ class PipelinedModel:
     # ---- forward and backward --------------------------------------------------------
 
     def _part(self, work):
-        return self.schedule.part(self.comm.rank, work)
+        return self.schedule.part(self.comm.rank, work.chunk)
 
     def _forward(self, work, arrived):
         part, key = self._part(work), (work.microbatch, work.chunk)
@@ -219,23 +227,24 @@ class PipelinedModel:
 
     def _learn_shapes(self):
         """Return part -> (shape, dtype) of its output, from one microbatch."""
-        parts, p = self.schedule.parts, self.comm.world_size
+        rank, place = self.comm.rank, self.schedule.place
         shapes, training = {}, self.chunks.training
         self.chunks.eval()  # so that batch norm and dropout change no state
         for chunk, module in enumerate(self.chunks):
-            part = chunk * p + self.comm.rank
+            part = self.schedule.part(rank, chunk)
             x = self._inputs[0]
             if part:
                 before = part - 1
                 if before not in shapes:
-                    shapes[before] = self.comm.recv_object(before % p)
+                    shapes[before] = self.comm.recv_object(place(before)[0])
                 shape, dtype = shapes[before]
                 x = torch.zeros(shape, dtype=dtype, device=self.comm.device)
             with torch.no_grad():
                 y = self._tried(module, x)
             shapes[part] = tuple(y.shape), y.dtype
-            if part + 1 < parts and (part + 1) % p != self.comm.rank:
-                self.comm.send_object(shapes[part], (part + 1) % p)
+            following, _ = place(part + 1)
+            if part + 1 < self.schedule.parts and following != rank:
+                self.comm.send_object(shapes[part], following)
         self.chunks.train(training)
         return shapes
 

@@ -12,7 +12,7 @@ backward pass is split: B is the gradient of the stage's input, for which the st
 before waits, and W that of its weights, for which none waits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -30,8 +30,7 @@ _FROM = {"F": -1, "B": 1}  # offset of the other part of the model that it needs
 class Work(NamedTuple):
     """One unit of a stage's work.
 
-    kind: "F", "B" or "W". chunk: index among the stage's chunks of the model; with c
-    chunks on each of p stages, chunk k of stage s is part k * p + s of the model.
+    kind: "F", "B" or "W". chunk: index among the stage's chunks of the model.
     """
 
     kind: str
@@ -52,16 +51,25 @@ class Work(NamedTuple):
 class Schedule:
     """The works of each stage in order; `microbatches` and `chunks` are numbers.
 
+    With p stages, chunk k of stage s is part k * p + s of the model. v_shaped: odd
+    chunks go back from the last stage to the first one: part (k + 1) * p - 1 - s.
+    overlapped: (stage, F) of each forward work that runs side by side with the backward
+    pass behind it in the row, B or B and its W: begun and ended together.
+
     Raises: InvalidSchedule if it cannot be run; see `check`.
     """
 
     stages: Sequence[Sequence[Work]]
     microbatches: int
     chunks: int = 1
+    v_shaped: bool = False
+    overlapped: Set[tuple[int, Work]] = frozenset()
 
     def __post_init__(self):
         stages = tuple(tuple(Work(*work) for work in stage) for stage in self.stages)
+        overlapped = frozenset((stage, Work(*work)) for stage, work in self.overlapped)
         object.__setattr__(self, "stages", stages)
+        object.__setattr__(self, "overlapped", overlapped)
         self.check()
 
     def __deepcopy__(self, memo):
@@ -84,20 +92,50 @@ class Schedule:
         """The number of parts of the model."""
         return len(self.stages) * self.chunks
 
-    def part(self, stage: int, work: Work) -> int:
-        """Return the index of the part of the model that a stage's work is on."""
-        return work.chunk * len(self.stages) + stage
+    def part(self, stage: int, chunk: int) -> int:
+        """Return the index of the part of the model that is a stage's chunk."""
+        back = self.v_shaped and chunk % 2
+        return chunk * len(self.stages) + (
+            len(self.stages) - 1 - stage if back else stage
+        )
 
-    def needs(self, stage: int, work: Work) -> list[tuple[int, Work]]:
-        """Return the works that a work depends on, as (stage, work)."""
+    def place(self, part: int) -> tuple[int, int]:
+        """Return the stage and the chunk that a part of the model is."""
+        chunk, stage = divmod(part, len(self.stages))
+        return self.part(stage, chunk) % len(self.stages), chunk
+
+    def chunks_of(self, stage: int, parts: Sequence) -> list:
+        """Return a stage's chunks among all parts of the model."""
+        return [parts[self.part(stage, chunk)] for chunk in range(self.chunks)]
+
+    @cached_property
+    def groups(self) -> list[list[tuple[Work, ...]]]:
+        """The works of each stage, as tuples of those that run side by side."""
+        length = 3 if self.splits_backward else 2
+        found = []
+        for stage, works in enumerate(self.stages):
+            groups, left = [], list(works)
+            while left:
+                size = length if (stage, left[0]) in self.overlapped else 1
+                groups.append(tuple(left[:size]))
+                del left[:size]
+            found.append(groups)
+        return found
+
+    def needs(self, stage: int, *works: Work) -> list[tuple[int, Work]]:
+        """Return the works on which works that begin together depend: (stage, work)."""
+        found = [need for work in works for need in self._needs(stage, work)]
+        return [need for need in found if need[0] != stage or need[1] not in works]
+
+    def _needs(self, stage, work):
         kind, microbatch, own = work
         found = []
         if kind in _BEFORE:
             found.append((stage, Work(_BEFORE[kind], microbatch, own)))
         if kind in _FROM:
-            other = own * len(self.stages) + stage + _FROM[kind]
+            other = self.part(stage, own) + _FROM[kind]
             if 0 <= other < self.parts:
-                chunk, stage = divmod(other, len(self.stages))
+                stage, chunk = self.place(other)
                 found.append((stage, Work(kind, microbatch, chunk)))
         return found
 
@@ -106,19 +144,22 @@ class Schedule:
 
         Raises: InvalidSchedule for a deadlock.
         """
-        return self._in_order
+        return [
+            (stage, work) for stage, works in self.groups_in_order for work in works
+        ]
 
     @cached_property
-    def _in_order(self):
+    def groups_in_order(self) -> list[tuple[int, tuple[Work, ...]]]:
+        """The stages and `groups`, in the order of `in_order`."""
         ends, at, order = {}, [0] * len(self.stages), []
         ready = [(0, stage) for stage in range(len(self.stages))]
         asleep = {}  # (stage, work) not done yet -> the stage that waits for it
         while ready:
             now, stage = heappop(ready)
-            if at[stage] == len(self.stages[stage]):
+            if at[stage] == len(self.groups[stage]):
                 continue
-            work = self.stages[stage][at[stage]]
-            needs = self.needs(stage, work)
+            works = self.groups[stage][at[stage]]
+            needs = self.needs(stage, *works)
             missing = [need for need in needs if need not in ends]
             if missing:
                 asleep[missing[0]] = stage
@@ -128,23 +169,24 @@ class Schedule:
                 heappush(ready, (begin, stage))
                 continue
             at[stage] += 1
-            ends[stage, work] = now + 1
-            order.append((stage, work))
+            order.append((stage, works))
             heappush(ready, (now + 1, stage))
-            if (stage, work) in asleep:
-                heappush(ready, (now + 1, asleep.pop((stage, work))))
-        if len(order) < sum(map(len, self.stages)):
+            for done in ((stage, work) for work in works):
+                ends[done] = now + 1
+                if done in asleep:
+                    heappush(ready, (now + 1, asleep.pop(done)))
+        if len(order) < sum(map(len, self.groups)):
             raise InvalidSchedule(self._deadlock(at, ends))
         return order
 
     def _deadlock(self, at, done):
         described = []
-        for stage, works in enumerate(self.stages):
-            if at[stage] == len(works):
+        for stage, groups in enumerate(self.groups):
+            if at[stage] == len(groups):
                 continue
-            work = works[at[stage]]
-            missing = [need for need in self.needs(stage, work) if need not in done]
-            other, need = missing[0]
+            work, *beside = groups[at[stage]]
+            needs = self.needs(stage, work, *beside)
+            other, need = next(need for need in needs if need not in done)
             whose = "its own" if other == stage else f"stage {other}'s"
             described.append(
                 f"stage {stage}, at the {work.in_words()}, waits for {whose} "
@@ -181,6 +223,7 @@ class Schedule:
             raise InvalidSchedule("a schedule has a stage and a microbatch at least.")
         for stage, works in enumerate(self.stages):
             self._check_stage(stage, works, set(expected))
+        self._check_overlapped()
         self.in_order()
         for stage, works in enumerate(self.stages):
             for work, held in zip(works, self.held(stage), strict=True):
@@ -210,3 +253,22 @@ class Schedule:
                     )
         if missing := sorted(expected - seen):
             raise InvalidSchedule(f"stage {stage} lacks the {missing[0].in_words()}.")
+
+    def _check_overlapped(self):
+        every = {(stage, work) for stage, row in enumerate(self.stages) for work in row}
+        for stage, work in self.overlapped:
+            if (stage, work) not in every or work.kind != "F":
+                raise InvalidSchedule(
+                    f"overlapped has stage {stage}'s {work.in_words()}; it takes "
+                    "(stage, work) of forward works in the schedule."
+                )
+        for stage, groups in enumerate(self.groups):
+            for work, *backward in groups:
+                kinds = [each.kind for each in backward]
+                one = {each[1:] for each in backward} - {work[1:]}
+                whole = len(one) == 1 and kinds in (["B"], ["B", "W"])
+                if (stage, work) in self.overlapped and not whole:
+                    raise InvalidSchedule(
+                        f"stage {stage} overlaps the {work.in_words()}, and the whole "
+                        "backward pass of another microbatch does not follow it."
+                    )

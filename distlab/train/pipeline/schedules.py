@@ -5,20 +5,28 @@
     one_f_one_b    forward and backward in turn: no more activations than stages
     interleaved    each stage has several chunks of the model: a shorter fill
     zero_bubble_h1, zero_bubble_h2     weight gradients fill the rest of the bubble
+    zero_bubble_v  the same on two chunks in a V, with the memory of 1F1B
+    dual_pipe_v    forward and backward side by side, each hides the other's messages
 
 Source: Huang et al., GPipe (2019); Harlap et al., PipeDream (2018), and Narayanan et
 al., Megatron-LM (2021), 1F1B and interleaving; Qi et al., Zero Bubble Pipeline
-Parallelism (2024), section 2.
+Parallelism (2024), sections 2 and 6; DeepSeek-AI, DeepSeek-V3 Technical Report
+(2024), section 3.2.1, and the program DualPipe.
 
 `of_torch` converts schedules of torch.distributed.pipelining to ours:
 
     of_torch(ScheduleInterleaved1F1B(stages, 8)) ──▶ Schedule ──▶ timed, show.pipeline
 """
 
+import re
+from collections import Counter
+from pathlib import Path
+
 from distlab.errors import InvalidArgument
 from distlab.train.pipeline.schedule import Schedule, Work
 
 __all__ = [
+    "dual_pipe_v",
     "gpipe",
     "interleaved",
     "naive",
@@ -26,6 +34,7 @@ __all__ = [
     "one_f_one_b",
     "zero_bubble_h1",
     "zero_bubble_h2",
+    "zero_bubble_v",
 ]
 
 
@@ -123,40 +132,146 @@ def _zero_bubble(stages, microbatches, plan):
     return Schedule([[*works(stage)] for stage in range(stages)], microbatches)
 
 
-_KINDS = {
-    "FORWARD": "F",
-    "FULL_BACKWARD": "BW",
-    "BACKWARD_INPUT": "B",
-    "BACKWARD_WEIGHT": "W",
-}
+def zero_bubble_v(stages: int, microbatches: int) -> Schedule:
+    """Return ZB-V: two chunks in a V, without a bubble in a stage's span if F = B = W.
+
+    A stage holds up to 2 * stages chunks of microbatches, as many activations as
+    1F1B's first stage.
+    """
+
+    def words(stage, m):
+        after = stages - stage - 1
+        return (
+            "F " * (2 * after + 1)
+            + "F' F " * stage
+            + "F' B' W' " * (after + 1)
+            + "F B W F' B' W' " * (m - 2 * stages + stage + 1)
+            + "B W F' B' W' " * after
+            + "B B' " * stage
+            + "B W " * (after + 1)
+            + "W' " * stage
+            + "W " * stage
+        )
+
+    return _in_a_v(stages, microbatches, words, least=2 * stages - 1)
+
+
+def dual_pipe_v(stages: int, microbatches: int) -> Schedule:
+    """Return DualPipeV: two chunks in a V, F of one beside the backward pass of other.
+
+    A stage holds up to 2 * stages + 1 chunks of microbatches.
+    """
+
+    def words(stage, m):
+        after, whole = stages - stage - 1, stage + 1
+        backward = ["B'", "B"] * whole + ["B"] * after
+        split = backward[whole:]
+        weights = [word.replace("B", "W") for word in split]
+        later = zip(weights, split[whole:], strict=False)  # each B behind an older W
+        both = "F|B' F'|B " * (m - 2 * stages + whole)
+        return (
+            "F " * (2 * after)
+            + "F F' " * whole
+            + "B' W' F' " * after
+            + (both if after else both.replace("F|B'", "F B' W'", 1))
+            + "B' W' F'|B " * after
+            + "".join(f"{b} {b.replace('B', 'W')} " for b in backward[:whole])
+            + " ".join([*split[:whole], *(f"{w} {b}" for w, b in later)])
+            + " ".join(["", *weights[after:]])
+        )
+
+    return _in_a_v(stages, microbatches, words, least=2 * stages)
+
+
+def _in_a_v(stages, microbatches, words, least):
+    """Return a schedule of two chunks in a V; words: (stage, microbatches) -> its row.
+
+    A word such as F or B' is the next microbatch of that kind and chunk, and F|B' is F
+    beside B' and W'. Rows are made of `least` microbatches or more, and lack those that
+    there are not.
+    """
+    rows, overlapped = [], set()
+    for stage in range(stages):
+        row, following = [], Counter()
+        for word in words(stage, max(microbatches, least)).split():
+            kinds = [*word.split("|")]
+            kinds += [each.replace("B", "W") for each in kinds[1:]]
+            works = [Work(k[0], following[k], len(k) - 1) for k in kinds]
+            following.update(kinds)
+            works = [work for work in works if work.microbatch < microbatches]
+            if len(works) == 3:
+                overlapped.add((stage, works[0]))
+            row += works
+        rows.append(row)
+    return Schedule(rows, microbatches, 2, True, overlapped)
+
+
+_WORK = re.compile(r"(?<!\w)(\d+)([FBIW])(\d+)(?!\w)")  # stage, kind, microbatch
+_OTHER = re.compile(r"\d+[A-Z_]{2,}\d*|")  # such as 3SEND_F1 and 0UNSHARD
+_KINDS = {"F": "F", "B": "BW", "I": "B", "W": "W"}  # torch's letters, as ours
 
 
 def of_torch(schedule) -> Schedule:
     """Return one of torch's schedules as a `Schedule`.
 
-    Raises: InvalidArgument if stages are not assigned to ranks in turn, as those of
-    its V schedules. InvalidSchedule for `Schedule1F1B` of torch 2.13, which reports an
-    order in which the last rank's microbatches begin with 1; it runs the order of ours.
+    schedule: an object of torch.distributed.pipelining, or the path of a CSV file of
+    one, with a row for each rank.
+
+    Raises: InvalidArgument if stages are assigned to ranks neither in turn nor in a V,
+    or a cell is no action of torch's. InvalidSchedule for `Schedule1F1B` of torch 2.13,
+    which reports an order in which the last rank's microbatches begin with 1; it runs
+    the order of ours.
     """
-    order = getattr(schedule, "pipeline_order", None) or schedule._get_pipeline_order()
-    actions = [
-        [a for a in order[rank] if a and a.computation_type.name in _KINDS]
-        for rank in sorted(order)
+    if isinstance(schedule, str | Path):
+        lines = Path(schedule).read_text().splitlines()
+        rows = [line.split(",") for line in lines if line.strip()]
+    else:
+        order = getattr(schedule, "pipeline_order", None)
+        order = order or schedule._get_pipeline_order()
+        rows = [[str(action or "") for action in order[rank]] for rank in sorted(order)]
+    actions = [[_actions(cell.strip()) for cell in row] for row in rows]
+    every = [
+        (rank, a) for rank, row in enumerate(actions) for cell in row for a in cell
     ]
-    names = {action.computation_type.name for row in actions for action in row}
-    splits = "BACKWARD_WEIGHT" in names
-    rows = [[] for _ in actions]
+    v_shaped = _is_v_shaped({(rank, part) for rank, (part, *_) in every}, len(rows))
+    splits = any(kind in "IW" for _, (_, kind, _) in every)
+    stages, overlapped = [[] for _ in rows], set()
     for rank, row in enumerate(actions):
-        for action in row:
-            chunk, place = divmod(action.stage_index, len(rows))
-            if place != rank:
-                raise InvalidArgument(
-                    f"rank {rank} has stage {action.stage_index} of {len(rows)} ranks; "
-                    "of_torch takes schedules in which rank r has r, r + p, r + 2p."
-                )
-            kinds = _KINDS[action.computation_type.name]
-            kinds = kinds if splits else kinds[:1]
-            rows[rank] += [Work(kind, action.microbatch_index, chunk) for kind in kinds]
-    chunks = 1 + max(work.chunk for row in rows for work in row)
-    microbatches = 1 + max(work.microbatch for row in rows for work in row)
-    return Schedule(rows, microbatches, chunks)
+        for cell in row:
+            works = [
+                Work(kind, microbatch, part // len(rows))
+                for part, letter, microbatch in sorted(cell, key=lambda a: a[1] != "F")
+                for kind in _KINDS[letter][: 1 + splits]
+            ]
+            overlapped |= {(rank, work) for work in works[: len(cell) > 1]}
+            stages[rank] += works
+    chunks = 1 + max(work.chunk for row in stages for work in row)
+    microbatches = 1 + max(work.microbatch for row in stages for work in row)
+    return Schedule(stages, microbatches, chunks, v_shaped, overlapped)
+
+
+def _actions(cell):
+    """Return the works (stage, letter, microbatch) of one of torch's actions."""
+    found = [(int(s), kind, int(m)) for s, kind, m in _WORK.findall(cell)]
+    if not found and not _OTHER.fullmatch(cell):
+        raise InvalidArgument(
+            f"{cell!r} is no action of torch.distributed.pipelining, such as 0F1 or "
+            "(0F7;7B3)OVERLAP_F_B."
+        )
+    return found
+
+
+def _is_v_shaped(places, stages):
+    """Return True for (rank, part) in a V, False in turn; raise for neither."""
+    in_turn = {(part % stages, part) for _, part in places}
+    in_a_v = {
+        (stages - 1 - rank if part // stages % 2 else rank, part)
+        for rank, part in in_turn
+    }
+    if places in (in_turn, in_a_v):
+        return places != in_turn
+    rank, part = min(places - in_turn)
+    raise InvalidArgument(
+        f"rank {rank} has stage {part} of {stages} ranks; of_torch takes schedules in "
+        "which rank r has r, r + p, r + 2p, or a V, in which it has r and 2p - 1 - r."
+    )

@@ -15,7 +15,9 @@ __all__ = ["Timed", "Times", "cells_of", "timed"]
 
 
 _KINDS = {"F": "forward", "B": "backward", "W": "weights"}
+_TIMES = _KINDS | {"FB": "overlapped"}
 _LABEL = re.compile(r"([FBW])(\d+)('*)")
+_WORKS = re.compile(r"[FBW]\d+'*(\+[BW]\d+'*)*")
 
 
 @dataclass(frozen=True)
@@ -24,24 +26,31 @@ class Times:
 
     forward, backward, weights: of a microbatch in a whole stage; where the backward
     pass is not split it takes backward + weights. communication: from a stage to the
-    next one or the one before, overlapped with computation.
+    next one or the one before, overlapped with computation. overlapped: of a forward
+    and a whole backward pass side by side; None for their sum.
     """
 
     forward: float | Sequence[float] = 1.0
     backward: float | Sequence[float] = 1.0
     weights: float | Sequence[float] = 1.0
     communication: float = 0.0
+    overlapped: float | Sequence[float] | None = None
 
-    def of(self, schedule: Schedule, stage: int, kind: str) -> float:
-        """Return the duration of a work; a chunk is an equal part of its stage."""
-        whole = self.at(stage, kind)
-        if kind == "B" and not schedule.splits_backward:
+    def of(self, schedule: Schedule, stage: int, *kinds: str) -> float:
+        """Return the duration of a work, or of several side by side.
+
+        A chunk is an equal part of its stage.
+        """
+        whole = sum(self.at(stage, kind) for kind in kinds)
+        if "B" in kinds and not schedule.splits_backward:
             whole += self.at(stage, "W")
+        if len(kinds) > 1 and self.overlapped is not None:
+            whole = self.at(stage, "FB")
         return whole / schedule.chunks
 
     def at(self, stage: int, kind: str) -> float:
         """Return the duration of F, B or W in a whole stage, with a split backward."""
-        times = getattr(self, _KINDS[kind])
+        times = getattr(self, _TIMES[kind])
         return times[stage] if isinstance(times, Sequence) else times
 
 
@@ -68,17 +77,33 @@ class Timed:
         """
         spans, busy = {}, {}
         for stage, _, start, end in self.rows:
-            first, last = spans.get(stage, (start, end))
-            spans[stage] = min(first, start), max(last, end)
-            busy[stage] = busy.get(stage, 0.0) + end - start
+            first, last = spans.get(stage, (start, start))
+            spans[stage] = first, end
+            busy[stage] = busy.get(stage, 0.0) + end - max(start, last)
         longest = max(last - first for first, last in spans.values())
         return 1 - max(busy.values()) / longest
 
+    @property
+    def bubble_to_end(self) -> float:
+        """The share of idle time if all stages end with the last, as pictures show it.
+
+        A step that waits for all stages has this bubble, as with gradient clipping.
+        """
+        busy = sum(end - start for _, start, end in {(s, *t) for s, _, *t in self.rows})
+        return 1 - busy / (len(self.schedule.stages) * self.end)
+
     def cells(self) -> list[tuple]:
-        """Return the cells for `show.pipeline`."""
+        """Return the cells for `show.pipeline`; a whole backward beside F is one."""
+        ends = {(stage, work): times for stage, work, *times in self.rows}
         return [
-            (stage, start, end, _kind(work.kind, work.chunk), work.microbatch)
-            for stage, work, start, end in self.rows
+            (
+                stage,
+                *ends[stage, works[0]],
+                _kind(work.kind, work.chunk),
+                work.microbatch,
+            )
+            for stage, works in self.schedule.groups_in_order
+            for work in works[:2]
         ]
 
 
@@ -86,25 +111,27 @@ def timed(schedule: Schedule, times: Times = Times()) -> Timed:
     """Return a schedule with the start and end of each work.
 
     A work starts when the stage has done the one before, and its inputs from other
-    stages have arrived.
+    stages have arrived; works side by side when those of all of them have.
 
     Raises: InvalidArgument if the numbers of stages and times differ.
     """
-    for each in (times.forward, times.backward, times.weights):
+    for each in (getattr(times, name) for name in _TIMES.values()):
         if isinstance(each, Sequence) and len(each) != len(schedule.stages):
             raise InvalidArgument(
                 f"there are {len(schedule.stages)} stages, and times for {len(each)}."
             )
     free, ends, rows = [0.0] * len(schedule.stages), {}, []
-    for stage, work in schedule.in_order():
+    for stage, works in schedule.groups_in_order:
         ready = [
             ends[other, need] + times.communication * (other != stage)
-            for other, need in schedule.needs(stage, work)
+            for other, need in schedule.needs(stage, *works)
         ]
         start = max([free[stage], *ready])
-        end = start + times.of(schedule, stage, work.kind)
-        free[stage] = ends[stage, work] = end
-        rows.append((stage, work, start, end))
+        end = start + times.of(schedule, stage, *(work.kind for work in works))
+        free[stage] = end
+        for work in works:
+            ends[stage, work] = end
+            rows.append((stage, work, start, end))
     return Timed(schedule, rows)
 
 
@@ -118,14 +145,14 @@ def cells_of(trace: Trace) -> list[tuple]:
     Times are in ms since the first work began.
     """
     works = [
-        (event.rank, event.start, event.end, word)
+        (event.rank, event.start, event.end, _LABEL.findall(event.label)[:2])
         for event in trace.events
-        if event.kind == "work" and (word := _LABEL.fullmatch(event.label))
+        if event.kind == "work" and _WORKS.fullmatch(event.label)
     ]
     zero = min((start for _, start, *_ in works), default=0.0)
     return [
         (rank, 1e3 * (start - zero), 1e3 * (end - zero), _kind(k, len(c)), int(m))
-        for rank, start, end, word in works
-        for k, m, c in [word.groups()]
+        for rank, start, end, words in works
+        for k, m, c in words
         if end is not None
     ]
