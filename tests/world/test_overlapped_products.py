@@ -1,0 +1,88 @@
+"""Overlapped products equal gather-then-multiply, send as much, and hide messages."""
+
+import pytest
+import torch
+
+from distlab import InvalidArgument, run
+from distlab.links import Link
+from distlab.simulated import Uniform
+from distlab.train.overlapped_products import (
+    gathered_linear,
+    gathered_product,
+    scattered_linear,
+    scattered_product,
+)
+
+SIZES = [1, 2, 3, 4]
+ROWS, WIDTH, HIDDEN = 3, 4, 5
+
+
+def drawn(n):
+    """Return whole x, every rank's columns W1 and rows W2, as nn.Linear keeps them."""
+    torch.manual_seed(5)
+    sizes = (n * ROWS, WIDTH), (n * HIDDEN, WIDTH), (WIDTH, n * HIDDEN)
+    return [torch.randn(size).double().requires_grad_() for size in sizes]
+
+
+def beside_one_rank(comm):
+    """Return how far output and gradients of two layers are from the whole ones."""
+    n, rank = comm.world_size, comm.rank
+    whole = drawn(n)
+    x, up, down = whole
+    wanted = (x @ up.T).tanh() @ down.T
+    wanted.square().sum().backward()
+    own = [
+        each.detach().chunk(n, dim)[rank].clone().requires_grad_()
+        for each, dim in zip(whole, (0, 0, 1), strict=True)
+    ]
+    comm.mark("layers")
+    hidden = gathered_linear(comm, own[0], own[1]).tanh()
+    output = scattered_linear(comm, hidden, own[2])
+    output.square().sum().backward()
+    pairs = [(output, wanted.chunk(n)[rank])]
+    for mine, theirs, dim in zip(own, whole, (0, 0, 1), strict=True):
+        pairs.append((mine.grad, theirs.grad.chunk(n, dim)[rank]))
+    return max((a - b).abs().max().item() for a, b in pairs)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_outputs_and_gradients_are_those_of_one_rank(worlds, n):
+    report = worlds[n].run(beside_one_rank)
+    assert max(report.results) < 1e-11
+    # A gather and a scatter forward; backward as many, and x is gathered again.
+    wire = 5 * (n - 1) * ROWS * WIDTH * 8
+    for rank in range(n):
+        assert report.trace.since("layers").bytes_sent(rank) == wire
+
+
+def timed(comm, scatter):
+    def product(*_):
+        with comm.work("product", seconds=1.0):
+            return torch.zeros(100, dtype=torch.uint8)
+
+    if scatter:
+        scattered_product(comm, product)
+    else:
+        gathered_product(comm, product(), product)
+
+
+@pytest.mark.parametrize("scatter", [False, True])
+@pytest.mark.parametrize("message_s", [0.25, 2.0])
+def test_a_message_is_exposed_only_by_what_it_takes_longer_than_a_product(
+    scatter, message_s
+):
+    link = Link(0.0, 100 / message_s)
+    took_s = run(timed, 4, args=(scatter,), fabric=Uniform(link)).elapsed_s
+    before = 0 if scatter else 1  # the product that makes the shard
+    assert took_s == pytest.approx(before + 1 + 3 * max(1.0, message_s))
+
+
+def test_shapes_that_do_not_fit_are_named(worlds):
+    def mistaken(comm):
+        x, weight = torch.zeros(3, 4), torch.zeros(5, 4)
+        with pytest.raises(InvalidArgument, match=r"2 ranks: \[3, 4\] and \[5, 4\]"):
+            scattered_linear(comm, x, weight)
+        with pytest.raises(InvalidArgument, match=r"\[3, 4\] and \[4, 5\]"):
+            gathered_linear(comm, x, weight.T)
+
+    worlds[2].run(mistaken)
