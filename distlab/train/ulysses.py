@@ -31,15 +31,7 @@ def tokens_to_heads(comm, x: torch.Tensor) -> torch.Tensor:
     Raises: InvalidArgument for heads that n does not divide.
     Cost: one all-to-all; a rank sends (n - 1) / n of x.
     """
-    n = comm.world_size
-    if x.ndim != 4 or not x.shape[1] or x.shape[1] % n:
-        raise InvalidArgument(
-            f"rank {comm.rank}: Ulysses gives each of {n} ranks as many heads, so {n} "
-            f"divides dim 1 of [batch, heads, length, head_dim]: {[*x.shape]}."
-        )
-    by_owner = x.unflatten(1, (n, -1)).movedim(1, 0)
-    by_token = exchange_rows(comm, by_owner, [1] * n, [1] * n)
-    return by_token.movedim(0, 2).flatten(2, 3)
+    return _exchanged(comm, x, "heads", cut=1, joined=2)
 
 
 def heads_to_tokens(comm, x: torch.Tensor) -> torch.Tensor:
@@ -48,15 +40,18 @@ def heads_to_tokens(comm, x: torch.Tensor) -> torch.Tensor:
     x: [batch, heads / n, length, head_dim].
     Raises: InvalidArgument for a length that n does not divide.
     """
+    return _exchanged(comm, x, "tokens", cut=2, joined=1)
+
+
+def _exchanged(comm, x, what, *, cut, joined):
     n = comm.world_size
-    if x.ndim != 4 or not x.shape[2] or x.shape[2] % n:
+    if x.ndim != 4 or not x.shape[cut] or x.shape[cut] % n:
         raise InvalidArgument(
-            f"rank {comm.rank}: each of {n} ranks gets as many tokens, so {n} divides "
-            f"dim 2 of [batch, heads, length, head_dim]: {[*x.shape]}."
+            f"rank {comm.rank}: Ulysses gives {n} ranks equally many {what}, so {n} "
+            f"divides dim {cut} of [batch, heads, length, head_dim]: {[*x.shape]}."
         )
-    by_owner = x.unflatten(2, (n, -1)).movedim(2, 0)
-    by_head = exchange_rows(comm, by_owner, [1] * n, [1] * n)
-    return by_head.movedim(0, 1).flatten(1, 2)
+    pieces = exchange_rows(comm, torch.stack(x.chunk(n, cut)), [1] * n, [1] * n)
+    return torch.cat([*pieces], joined)
 
 
 def ulysses_attention(comm, q, k, v, *, causal: bool = True) -> torch.Tensor:

@@ -17,31 +17,25 @@ SIZES = [1, 2, 3, 4]
 ROWS, WIDTH, HIDDEN = 3, 4, 5
 
 
-def drawn(n):
-    """Return whole x, every rank's columns W1 and rows W2, as nn.Linear keeps them."""
-    torch.manual_seed(5)
-    sizes = (n * ROWS, WIDTH), (n * HIDDEN, WIDTH), (WIDTH, n * HIDDEN)
-    return [torch.randn(size).double().requires_grad_() for size in sizes]
-
-
 def beside_one_rank(comm):
     """Return how far output and gradients of two layers are from the whole ones."""
     n, rank = comm.world_size, comm.rank
-    whole = drawn(n)
-    x, up, down = whole
+    torch.manual_seed(5)
+    sizes = (n * ROWS, WIDTH), (n * HIDDEN, WIDTH), (WIDTH, n * HIDDEN)  # x, W1, W2
+    x, up, down = whole = [torch.randn(size).double() for size in sizes]
+    cuts = list(zip(whole, (0, 0, 1), strict=True))
+    own = [each.chunk(n, dim)[rank].clone().requires_grad_() for each, dim in cuts]
+    for each in whole:
+        each.requires_grad_()
     wanted = (x @ up.T).tanh() @ down.T
     wanted.square().sum().backward()
-    own = [
-        each.detach().chunk(n, dim)[rank].clone().requires_grad_()
-        for each, dim in zip(whole, (0, 0, 1), strict=True)
-    ]
     comm.mark("layers")
     hidden = gathered_linear(comm, own[0], own[1]).tanh()
     output = scattered_linear(comm, hidden, own[2])
     output.square().sum().backward()
-    pairs = [(output, wanted.chunk(n)[rank])]
-    for mine, theirs, dim in zip(own, whole, (0, 0, 1), strict=True):
-        pairs.append((mine.grad, theirs.grad.chunk(n, dim)[rank]))
+    ours = [output, *(each.grad for each in own)]
+    theirs = [each.grad.chunk(n, dim)[rank] for each, dim in cuts]
+    pairs = zip(ours, [wanted.chunk(n)[rank], *theirs], strict=True)
     return max((a - b).abs().max().item() for a, b in pairs)
 
 
@@ -77,12 +71,13 @@ def test_a_message_is_exposed_only_by_what_it_takes_longer_than_a_product(
     assert took_s == pytest.approx(before + 1 + 3 * max(1.0, message_s))
 
 
-def test_shapes_that_do_not_fit_are_named(worlds):
-    def mistaken(comm):
-        x, weight = torch.zeros(3, 4), torch.zeros(5, 4)
-        with pytest.raises(InvalidArgument, match=r"2 ranks: \[3, 4\] and \[5, 4\]"):
-            scattered_linear(comm, x, weight)
-        with pytest.raises(InvalidArgument, match=r"\[3, 4\] and \[4, 5\]"):
-            gathered_linear(comm, x, weight.T)
+def mistaken(comm):
+    x, weight = torch.zeros(3, 4), torch.zeros(5, 4)
+    with pytest.raises(InvalidArgument, match=r"2 ranks: \[3, 4\] and \[5, 4\]"):
+        scattered_linear(comm, x, weight)
+    with pytest.raises(InvalidArgument, match=r"\[3, 4\] and \[4, 5\]"):
+        gathered_linear(comm, x, weight.T)
 
+
+def test_shapes_that_do_not_fit_are_named(worlds):
     worlds[2].run(mistaken)

@@ -63,7 +63,7 @@ def _drawn(layouts, ranks, title):
     side = min(room - _LABEL, _TALL) / (2 * ranks)
     tall = _HEAD + 2 * ranks * side + _FOOT
     lines = -(-len(layouts) // across)
-    head = "A row: queries. A column: keys. A number: the step of the ring."
+    head = "Row: a chunk of queries, with its rank. Column: keys. Number: ring step."
     canvas, said = Canvas(tall * lines, title=title, subtitle=head), [head]
     for number, (name, owners) in enumerate(layouts.items()):
         left = MARGIN + _LABEL + number % across * (room + _GAP)
