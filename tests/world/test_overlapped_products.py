@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from distlab import InvalidArgument, run
+from distlab import RankRaised, run
 from distlab.links import Link
 from distlab.simulated import Uniform
 from distlab.train.overlapped_products import (
@@ -71,13 +71,8 @@ def test_a_message_is_exposed_only_by_what_it_takes_longer_than_a_product(
     assert took_s == pytest.approx(before + 1 + 3 * max(1.0, message_s))
 
 
-def mistaken(comm):
-    x, weight = torch.zeros(3, 4), torch.zeros(5, 4)
-    with pytest.raises(InvalidArgument, match=r"2 ranks: \[3, 4\] and \[5, 4\]"):
-        scattered_linear(comm, x, weight)
-    with pytest.raises(InvalidArgument, match=r"\[3, 4\] and \[4, 5\]"):
-        gathered_linear(comm, x, weight.T)
-
-
-def test_shapes_that_do_not_fit_are_named(worlds):
-    worlds[2].run(mistaken)
+@pytest.mark.parametrize("inputs", [4, 5])  # 3 rows for 2 ranks, and a wrong width
+def test_shapes_that_do_not_fit_are_named(worlds, inputs):
+    linear = scattered_linear if inputs == 4 else gathered_linear
+    with pytest.raises(RankRaised, match=rf"ranks: \[3, 4\] and \[5, {inputs}\]"):
+        worlds[2].run(linear, torch.zeros(3, 4), torch.zeros(5, inputs))

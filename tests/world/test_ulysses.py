@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from distlab import InvalidArgument
+from distlab import RankRaised
 from distlab.train.ulysses import heads_to_tokens, tokens_to_heads, ulysses_attention
 
 SIZES = [1, 2, 3, 4]
@@ -44,13 +44,7 @@ def test_output_and_gradients_are_those_of_one_rank_and_bytes_those_of_the_formu
             assert [step.bytes_sent(rank) for rank in range(n)] == [2 * each_way] * n
 
 
-def mistaken(comm):
-    for way, dim in ((tokens_to_heads, 1), (heads_to_tokens, 2)):
-        with pytest.raises(
-            InvalidArgument, match=rf"3 divides dim {dim} of .*4, 5, 2\]"
-        ):
-            way(comm, torch.zeros(1, 4, 5, 2))
-
-
-def test_what_does_not_divide_is_named(worlds):
-    worlds[3].run(mistaken)
+@pytest.mark.parametrize(("way", "dim"), [(tokens_to_heads, 1), (heads_to_tokens, 2)])
+def test_what_does_not_divide_is_named(worlds, way, dim):
+    with pytest.raises(RankRaised, match=rf"3 divides dim {dim} of .*4, 5, 2\]"):
+        worlds[3].run(way, torch.zeros(1, 4, 5, 2))
