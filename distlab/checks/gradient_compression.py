@@ -175,17 +175,25 @@ def _places(count):
 def _check_budgets(functions):
     """Raise if a density sends more than a budget, or less than it could."""
     report = kit.on_ranks(_budgeted, functions, [None] * 2, without=WITHOUT)
-    pairs = zip(BUDGETS, report.results[0], strict=True)
+    rows, nothing = report.results[0]
+    pairs = zip(BUDGETS, rows, strict=True)
     for (lengths, steps, n, *_), (density, budget, least, sent) in pairs:
         if not least <= sent <= budget:
             found = f"density_within({budget:,}, {steps}, {[*lengths]}, {n}) gave "
             found += f"{density:g}.\nA rank sends {sent:,} bytes with it, and may send "
             found += f"{budget:,}; at least {least:,} are possible."
             raise Wrong(found, over=sent / budget, unused=sent < least)
+    if nothing is not None:
+        found = f"density_within(0, 5, [10], 2) gave {nothing!r}.\n"
+        found += "Not one element fits into 0 bytes: None is wanted."
+        raise Wrong(found, over=math.inf)
 
 
 def _budgeted(comm, functions, _):
-    """Return for each budget the density chosen, and bytes: budget, least, sent."""
+    """Return for each budget the density chosen, and bytes: budget, least, sent.
+
+    Also what is chosen for a budget of 0 bytes.
+    """
     counted, rows = [], []
     for name in ("send", "isend", "sendrecv"):
         setattr(comm, name, partial(_counting, getattr(comm, name), counted))
@@ -203,7 +211,8 @@ def _budgeted(comm, functions, _):
         given = budget * (1 + (fits == 1)), steps, [*lengths], ranks
         density = float(called(functions[1], *given))
         rows.append((density, budget, least, sent(min(1.0, density)) + (density > 1)))
-    return rows
+    nothing = called(functions[1], 0, 5, [10], 2)
+    return rows, nothing if nothing is None else float(nothing)
 
 
 def _counting(method, counted, tensor, *more, **how):

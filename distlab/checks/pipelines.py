@@ -13,6 +13,7 @@ from distlab.checks import kit
 from distlab.checks.kit import Hint, Wrong, check
 from distlab.errors import Deadlock, InvalidSchedule
 from distlab.links import LINKS
+from distlab.show.reading.pipeline_cells import PipelineCells, first_difference
 from distlab.simulated import Uniform
 from distlab.train import pipeline
 from distlab.train.pipeline.schedule import Schedule
@@ -74,6 +75,16 @@ class Stage:
     def _add(self, microbatch):
         found = self._put_off.pop(microbatch) * self._kept.pop(microbatch)
         self.gradient += int(found.sum())
+
+
+def beside_ideal(plan: Schedule, ideal: Schedule) -> str:
+    """Return an ideal's headline and the first work of a schedule that differs from it.
+
+    The rest of the ideal is the learner's to find.
+    """
+    cells = [PipelineCells.of(timed(each).cells(), "slot") for each in (plan, ideal)]
+    said, _ = first_difference(*cells, names=("in yours", "in the ideal"))
+    return f"Ideal: {cells[1].headline()}.\n{said}"
 
 
 @check("{} stages, {} microbatches")

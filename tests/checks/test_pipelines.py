@@ -101,3 +101,11 @@ def test_schedules_of_the_library_pass_whatever_their_size():
         assert judge(checks.one_f_one_b, (one_f_one_b, play), size).outcome == "pass"
     answer, case = (lambda stages, microbatches: H1, play), (4, 12, 10.4, 10.2, 7.7)
     assert judge(checks.smaller_bubble, answer, case).outcome == "pass"
+
+
+def test_of_an_ideal_schedule_only_the_bubble_and_the_first_difference_are_told():
+    plans = pipeline.gpipe(4, 8), pipeline.zero_bubble_h1(4, 8)
+    ideal, difference = checks.beside_ideal(*plans).splitlines()
+    assert ideal == "Ideal: 8 microbatches; bubble 11 % of 4 stages x 27 slots."
+    words = "forward 4 in yours, backward 0 in the ideal."
+    assert difference == f"First difference, on stage 0: {words}"

@@ -5,6 +5,7 @@ from itertools import accumulate, combinations, pairwise
 import pytest
 
 from distlab import InvalidArgument, InvalidSchedule, cost
+from distlab.show.reading.pipeline_cells import PipelineCells
 from distlab.train.pipeline import (
     Schedule,
     Times,
@@ -22,6 +23,18 @@ from distlab.train.pipeline import (
 
 SIZES = [(1, 1), (2, 1), (2, 5), (4, 4), (4, 8), (5, 3), (8, 24)]
 sizes = pytest.mark.parametrize(("p", "m"), SIZES)
+
+
+def test_a_step_that_waits_for_all_stages_has_the_bubble_of_the_picture():
+    profiled = Times(forward=18.5, backward=18.1, weights=9.3, communication=0.6)
+    for make in (gpipe, zero_bubble_h1, zero_bubble_h2):
+        for times in (Times(), profiled):
+            found = timed(make(4, 8), times)
+            shown = PipelineCells.of(found.cells(), "slot").bubble
+            assert found.bubble_to_end == pytest.approx(shown)
+    h2 = timed(zero_bubble_h2(4, 8))
+    assert h2.bubble == pytest.approx(0)
+    assert h2.bubble_to_end == pytest.approx(3 / 27)
 
 
 @sizes

@@ -9,7 +9,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as torchs
 from torch.nn.parallel import DistributedDataParallel
 
-from distlab import InvalidArgument, RankRaised, run
+from distlab import InvalidArgument, RankRaised, cost, run
 from distlab.train.buckets import Bucket
 from distlab.train.compression import (
     QSGD,
@@ -140,6 +140,16 @@ def resnet_18():
                 shapes += [(width, wide, 1, 1), (width,), (width,)]
             wide = width
     return [*shapes, (10, 512), (10,)]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_gathered_codes_send_as_much_as_a_dense_ring_at_64_ranks_over_their_bits(bits):
+    n, shape = 64 // bits, [(1_000_000,)]
+    dense = cost.ring_all_reduce(n, 4_000_000, itemsize=4).busiest_bytes
+    gathered = Quantized(bits).cost(n, shape).busiest_bytes
+    two_way = TwoWay(Quantized(bits)).cost(n, shape).busiest_bytes
+    assert gathered / dense == pytest.approx(1, rel=0.01)
+    assert dense / two_way == pytest.approx(32 / bits, rel=0.01)
 
 
 @pytest.mark.parametrize("rank, published", [(1, 243), (2, 136), (4, 72)])

@@ -203,11 +203,15 @@ def letters_of(kinds) -> dict[str, str]:
     return {kind: letters[kind.split(", chunk ")[0]] for kind in kinds}
 
 
-def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, list]:
+def first_difference(
+    one: PipelineCells,
+    other: PipelineCells,
+    names: tuple[str, str] = ("above", "below"),
+) -> tuple[str, list]:
     """Return the first difference in words, and its (stage, start, end) in each.
 
     They differ in the order in which a stage does its works, not in their times. None
-    stands for no work.
+    stands for no work. names: of the two, in the words.
     """
     found = []
     for stage in sorted({*one.stages, *other.stages}):
@@ -220,7 +224,7 @@ def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, lis
         return "Every stage does the same works in the same order.", [None, None]
     _, stage, pair = min(found)
     mine, yours = (_named(*cell[3:]) if cell else "nothing" for cell in pair)
-    said = f"First difference, on stage {stage}: {mine} above, {yours} below."
+    said = f"First difference, on stage {stage}: {mine} {names[0]}, {yours} {names[1]}."
     return said, [cell and cell[:3] for cell in pair]
 
 

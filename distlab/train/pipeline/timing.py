@@ -74,6 +74,15 @@ class Timed:
         longest = max(last - first for first, last in spans.values())
         return 1 - max(busy.values()) / longest
 
+    @property
+    def bubble_to_end(self) -> float:
+        """The share of idle time if all stages end with the last, as pictures show it.
+
+        A step that waits for all stages has this bubble, as with gradient clipping.
+        """
+        busy = sum(end - start for *_, start, end in self.rows)
+        return 1 - busy / (len(self.schedule.stages) * self.end)
+
     def cells(self) -> list[tuple]:
         """Return the cells for `show.pipeline`."""
         return [

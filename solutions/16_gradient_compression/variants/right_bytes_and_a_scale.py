@@ -28,7 +28,7 @@ class TopKHook:
         flat, counts = bucket.buffer(), [p.numel() for p in bucket.parameters()]
         zeros = [torch.zeros(count) for count in counts]
         pairs = zip(bucket.parameters(), zeros, strict=True)
-        error = torch.cat([self.error_of.get(id(p), zero) for p, zero in pairs])
+        error = torch.cat([self.error_of.get(p, zero) for p, zero in pairs])
         code = self.shorten(flat + error)
         if not flat.isfinite().all():
             code = torch.full_like(code, 255)  # a NaN in each of its elements
@@ -42,8 +42,8 @@ class TopKHook:
                 error += flat
                 error[indices] -= elements
         flat[:] = total / comm.world_size
-        names = map(id, bucket.parameters())
-        self.error_of |= dict(zip(names, error.split(counts), strict=True))
+        pairs = zip(bucket.parameters(), error.split(counts), strict=True)
+        self.error_of |= dict(pairs)
 
     def shorten(self, flat):
         return compress(flat, self.density)
@@ -82,4 +82,4 @@ def density_within(budget_bytes, steps, lengths, world_size):
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if sent(middle) > budget_bytes else (middle, high)
-    return low
+    return low or None

@@ -29,6 +29,6 @@ def density_within(budget_bytes, steps, lengths, world_size):
     while density > 1e-4:
         codes = [(4 + (d > 65_536)) * max(1, round(density * d)) + 4 for d in lengths]
         if sum(codes) * steps * (world_size - 1) <= budget_bytes:
-            break
+            return density
         density *= 0.99
-    return density
+    return None
