@@ -21,6 +21,7 @@
     lineage(rdd)                # a data set's dependencies in stages, and what ran
     histogram(series, ...)      # counts of each value
     matrices(steps, ranks)      # products of matrices that are sharded over ranks
+    causal_triangle(layouts, 4)  # blocks of causal attention, by rank and ring step
     mesh(report, dp=2, tp=4)    # groups and bytes along each dimension of a mesh
     topology(graphs)            # the ranks that average with each other, and mixing
     rates(simulated)            # bytes per second of several simulated jobs
@@ -38,6 +39,7 @@ picture that needs it.
 
 from distlab.show.canvas.picture import Picture
 from distlab.show.figures.amdahl import amdahl
+from distlab.show.figures.causal_triangle import causal_triangle
 from distlab.show.figures.commit_states import commit_states
 from distlab.show.figures.dataflow import dataflow
 from distlab.show.figures.experts import experts
@@ -71,6 +73,7 @@ __all__ = [
     "Picture",
     "Player",
     "amdahl",
+    "causal_triangle",
     "commit_states",
     "compare",
     "dataflow",

@@ -14,13 +14,18 @@ tokens before later ones. A choice that is dropped adds nothing to the output.
 Auxiliary loss: E sum_e f_e P_e. f_e is the fraction of all choices that fall on expert
 e, without gradient, P_e its mean probability: 1 if all is even, E if all choose one.
 
+Bias: instead of that loss, a number for each expert is added to its probability where
+the k are chosen, and only there. After a step `balanced_bias` lowers it where an expert
+had more than the mean, and raises it elsewhere. It has no gradient.
+
 Gradients: let each rank's loss be its share of the whole, such as the sum over its own
 tokens divided by the number of all; the auxiliary loss is given so. Then gradients of
 experts are complete, and those of all that is replicated, as the router, have to be
 summed over the ranks. Data parallelism averages: there, divide the experts' by n.
 
 Source: Lepikhin et al., "GShard" (2021), algorithm 1; Fedus et al., "Switch
-transformers" (2022), section 2.2.
+transformers" (2022), section 2.2; bias: Wang et al., "Auxiliary-loss-free load
+balancing strategy for mixture-of-experts" (2024), used by DeepSeek-V3.
 """
 
 import itertools
@@ -35,13 +40,41 @@ from distlab.collectives.chunks import chunk_edges
 from distlab.errors import InvalidArgument
 from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 
-__all__ = ["MixtureOfExperts", "Routing", "exchange_rows", "own_experts"]
+__all__ = ["MixtureOfExperts", "Routing", "balanced_bias", "exchange_rows"]
+__all__ += ["own_experts", "within_capacity"]
 
 
 def own_experts(comm, count: int) -> range:
     """Return the numbers of this rank's experts, of `count`, as even as possible."""
     edges = chunk_edges(count, comm.world_size)
     return range(edges[comm.rank], edges[comm.rank + 1])
+
+
+def within_capacity(chosen: torch.Tensor, experts: int, capacity: int) -> torch.Tensor:
+    """Return the positions of the choices that are kept, sorted by expert.
+
+    chosen: the expert of each choice; an earlier choice goes before a later one.
+    """
+    counts = torch.bincount(chosen, minlength=experts)
+    order = chosen.argsort(stable=True)
+    starts = (counts.cumsum(0) - counts)[chosen[order]]
+    place = torch.arange(len(order), device=order.device) - starts
+    return order[place < capacity]
+
+
+def balanced_bias(bias: torch.Tensor, choices: list[int], rate: float) -> torch.Tensor:
+    """Return each expert's bias for the next step, from the choices of all ranks.
+
+    rate: what a bias changes in a step; DeepSeek-V3 takes 0.001.
+    Raises: InvalidArgument for choices that are not one number for each expert.
+    """
+    if len(choices) != len(bias):
+        raise InvalidArgument(
+            f"a bias for each of {len(bias)} experts needs as many counts of choices, "
+            f"and got {len(choices)}: give layer.routing.choices."
+        )
+    load = bias.new_tensor(choices)
+    return bias - rate * (load - load.mean()).sign()
 
 
 @dataclass(frozen=True)
@@ -105,6 +138,7 @@ class MixtureOfExperts(nn.Module):
     router: from a token to a logit for each expert; all get rank 0's values.
     experts: this rank's own; they keep the width of rows, of which they may get none.
     capacity_factor: None drops nothing. routing: the `Routing` of the last forward.
+    bias: for each expert, added where the k are chosen; see `balanced_bias`.
     Cost: n-1 messages of 16 bytes per expert, then 2(n-1) of tokens; in backward,
         2(n-1) of their gradients. All ranks take part in both.
     """
@@ -121,6 +155,7 @@ class MixtureOfExperts(nn.Module):
         copy_from_rank_0(comm, router)
         self.comm, self.router = comm, router
         self.top_k, self.capacity_factor = top_k, capacity_factor
+        self.register_buffer("bias", torch.zeros(len(self.owners), device=comm.device))
         self.own = [e for e, owner in enumerate(self.owners) if owner == comm.rank]
         names = map(str, self.own)  # an expert's name is its number among all
         self.experts = nn.ModuleDict(zip(names, experts, strict=True))
@@ -132,7 +167,8 @@ class MixtureOfExperts(nn.Module):
         if p.shape[-1] != len(self.owners):
             words = f"the router knows {p.shape[-1]} experts, of {len(self.owners)}."
             raise InvalidArgument(f"rank {self.comm.rank}: {words}")
-        weights, chosen = p.topk(self.top_k)
+        chosen = (p.detach() + self.bias).topk(self.top_k).indices
+        weights = p.gather(-1, chosen)
         if self.top_k > 1:
             weights = weights / weights.sum(-1, keepdim=True)
         chosen, weights = chosen.T.flatten(), weights.T.flatten()  # first choices first
@@ -155,11 +191,10 @@ class MixtureOfExperts(nn.Module):
 
     def _within_capacity(self, chosen, tokens):
         """Return the kept choices, by expert, and counts [2, experts]: made, kept."""
-        made = torch.bincount(chosen, minlength=len(self.owners))
-        order, capacity = chosen.argsort(stable=True), self._capacity(tokens)
-        starts = (made.cumsum(0) - made)[chosen[order]]
-        place = torch.arange(len(order), device=order.device) - starts
-        return order[place < capacity], torch.stack([made, made.clamp(max=capacity)])
+        experts, capacity = len(self.owners), self._capacity(tokens)
+        made = torch.bincount(chosen, minlength=experts)
+        kept = within_capacity(chosen, experts, capacity)
+        return kept, torch.stack([made, made.clamp(max=capacity)])
 
     def _routing(self, counts, tokens):
         gathered = [each.tolist() for each in ring_all_gather(self.comm, counts)]

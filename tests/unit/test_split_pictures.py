@@ -80,3 +80,22 @@ def test_a_cut_matrix_has_a_part_for_each_rank_and_a_partial_sum_a_sheet():
 def test_what_is_no_matrix_is_named(steps):
     with pytest.raises(InvalidArgument, match="For example: matrices"):
         show.matrices(steps, 4)
+
+
+def zigzag(n, rank):
+    return rank, 2 * n - 1 - rank
+
+
+def test_a_causal_triangle_has_a_block_for_each_pair_that_is_not_masked():
+    layouts = {"in turn": lambda n, rank: (2 * rank, 2 * rank + 1), "zigzag": zigzag}
+    picture = show.causal_triangle(layouts, 4, title="Causal attention")
+    assert_legible(picture)
+    # By hand: the queries of chunk c see c + 1 chunks; rank 3 has 6 and 7, or 3 and 4.
+    assert len(boxes(picture, "rank 3")) == (7 + 8) + (4 + 5)
+    assert "blocks by rank: 2, 6, 10, 14." in picture.alt
+    assert "blocks by rank: 8, 8, 8, 8." in picture.alt
+
+
+def test_a_layout_that_leaves_a_chunk_out_is_named():
+    with pytest.raises(InvalidArgument, match=r"'mine' gives the chunks \[0, 1, 2\]"):
+        show.causal_triangle({"mine": lambda n, rank: (rank, rank + 1)}, 2)

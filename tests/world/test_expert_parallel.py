@@ -8,7 +8,12 @@ from torch import nn
 
 from distlab import InvalidArgument, RankRaised
 from distlab.collectives import ring_all_reduce
-from distlab.train.expert_parallel import MixtureOfExperts, own_experts
+from distlab.train.expert_parallel import (
+    MixtureOfExperts,
+    balanced_bias,
+    own_experts,
+    within_capacity,
+)
 
 SIZES = [1, 2, 3, 4]
 WIDTH, EXPERTS = 4, 5
@@ -112,6 +117,36 @@ def test_bytes_of_the_all_to_alls_are_those_in_the_trace(worlds):
         sent = [e.bytes for e in events[begun:] if e.kind == "send"]
         assert sent[:3] == [16 * EXPERTS] * 3 and len(sent) == 3 + 4 * 3
         assert sum(sent[3:]) == 2 * expected
+
+
+def biased(comm, steps):
+    """Return the routings without a bias and with one, and the weights' change."""
+    made = [expert(e) for e in own_experts(comm, EXPERTS)]
+    layer = MixtureOfExperts(comm, router(0), made, top_k=2, capacity_factor=None)
+    x = torch.randn(300, WIDTH, generator=torch.Generator().manual_seed(comm.rank))
+    x = x.double()
+    before, _ = layer(x)
+    first = layer.routing
+    layer.bias += 7.0  # for all experts alike: nothing may change
+    alike = (layer(x)[0] - before).abs().max().item()
+    for _ in range(steps):
+        layer.bias = balanced_bias(layer.bias, layer.routing.choices, 0.01)
+        layer(x)
+    return first, layer.routing, alike
+
+
+def test_a_bias_balances_the_choices_and_leaves_the_weights_of_the_sum(worlds):
+    [(first, last, alike), *_] = worlds[3].run(biased, 60).results
+    assert first.imbalance > 1.3 and last.imbalance < 1.2 and alike < 1e-12
+    assert not first.dropped and sum(last.tokens) == 2 * 3 * 300
+    with pytest.raises(InvalidArgument, match=r"each of 3 experts .* got 2"):
+        balanced_bias(torch.zeros(3), [4, 5], 0.1)
+
+
+def test_earlier_choices_are_kept_and_sorted_by_expert():
+    chosen = torch.tensor([2, 0, 2, 2, 0, 1])
+    assert within_capacity(chosen, 4, 2).tolist() == [1, 4, 5, 0, 2]
+    assert within_capacity(chosen[:0], 4, 2).tolist() == []
 
 
 def in_groups(comm):
