@@ -212,7 +212,7 @@ class _Search:
         return self.trials - own - len(running) + waits
 
     def _may_come_back(self, since):
-        """Return True while a trial of a dead worker may still be failed by the storage."""
+        """Return True while the storage may still fail a dead worker's trial."""
         lost = [
             t
             for t in self.study.get_trials(deepcopy=False)
@@ -236,7 +236,7 @@ class _Search:
         if self.deaths >= _DEATHS:
             raise TaskFailed(
                 f"{self.deaths} workers in a row ended in a trial; the last, worker "
-                f"{what.worker}, {what.how}. Try objective(optuna.trial.FixedTrial(...)).",
+                f"{what.worker}, {what.how}. Call the objective here with a FixedTrial.",
                 task=f"task {task}",
                 worker=what.worker,
                 cause=what.how,

@@ -1,4 +1,4 @@
-"""The record of a hyperparameter search: which worker ran which trial, and how it went."""
+"""The record of a hyperparameter search: which worker ran which trial, and its end."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,0 +1,194 @@
+"""Ray Tune: trials as actors of a Ray cluster on this machine, which ends with them.
+
+    def trainable(config):
+        for loss in train(**config):
+            tune.report({"loss": loss})
+
+    search = ray_tune.run(trainable, {"lr": tune.loguniform(1e-4, 1)}, trials=9,
+                          scheduler=ASHAScheduler(max_t=27, reduction_factor=3))
+
+A trial gets its resources before it starts: a share of a CPU, several, or a **gang**: a
+placement group of several bundles, all of them or none. The cluster's dashboard is off,
+its files are in a folder of its own, and its ports are those that are free.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from unittest.mock import patch
+
+from distlab.errors import EngineFailed, EngineMissing, InvalidArgument, TaskFailed
+from distlab.trace.tuning import TrialRun, TuningRecord
+
+__all__ = ["RayTuneSearch", "is_installed", "run"]
+
+_PACKAGES = {"ray": "ray[tune]", "pyarrow": "ray[tune]"}
+_MEMORY = 80_000_000  # of the object store, bytes; near the least that Ray takes
+_QUIET = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # no files for each trial
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is the cell's own
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+def is_installed() -> bool:
+    """Return True if Ray is installed, with what its Tune needs."""
+    return not _missing()
+
+
+def _missing():
+    return sorted({name for module, name in _PACKAGES.items() if not find_spec(module)})
+
+
+@dataclass(frozen=True)
+class RayTuneSearch(TuningRecord):
+    """The record of a search, and the configuration of each trial."""
+
+    configs: dict[int, dict]
+
+    @property
+    def best(self) -> dict:
+        """The configuration whose last loss is the smallest."""
+        return self.configs[min(self.runs, key=lambda run: run.loss).trial]
+
+
+def run(
+    trainable: Callable,
+    space: Mapping,
+    *,
+    trials: int = 8,
+    scheduler: object = None,
+    cpus: int = 2,
+    per_trial: float | Sequence[float] = 1,
+) -> RayTuneSearch:
+    """Run trials of `trainable(config)`, which reports "loss", on a cluster of its own.
+
+    space: of configurations, as Ray Tune takes it. scheduler: Ray Tune's, for "loss",
+    by default none. cpus: of the cluster; they are counted, not measured.
+    per_trial: the CPUs of a trial, or of each member of its gang: 0.5, or [1, 1].
+
+    Raises: EngineMissing; InvalidArgument, for a trial that no cluster of `cpus` can
+    place, too; TaskFailed naming the trial that raised; EngineFailed.
+    """
+    if missing := _missing():
+        raise EngineMissing.of("engines.ray_tune", missing, "ray")
+    bundles = list(per_trial) if isinstance(per_trial, list | tuple) else [per_trial]
+    if not bundles or not all(_is_positive(each) for each in [*bundles, cpus]):
+        raise InvalidArgument(
+            "cpus and per_trial are positive numbers, or per_trial a list of some, and "
+            f"got {cpus!r} and {per_trial!r}."
+        )
+    if sum(bundles) > cpus:
+        raise InvalidArgument(
+            f"a trial needs {sum(bundles)} CPUs at once, and the cluster has {cpus}: it "
+            "would wait for ever. Take more cpus, or less per_trial."
+        )
+    if not isinstance(trials, int) or trials < 1:
+        raise InvalidArgument(f"trials is a number from 1, and got {trials!r}.")
+    with _cluster(cpus) as folder:
+        return _fit(trainable, space, trials, scheduler, bundles, folder)
+
+
+def _is_positive(number):
+    return isinstance(number, int | float) and number > 0
+
+
+@contextmanager
+def _cluster(cpus) -> Iterator[str]:
+    """Run a Ray cluster for a `with` block; yield its folder, removed after it."""
+    import ray
+
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # paths of sockets are short
+    try:
+        with patch.dict(os.environ, _QUIET):
+            try:
+                ray.init(
+                    address="local",
+                    num_cpus=cpus,
+                    num_gpus=0,
+                    include_dashboard=False,
+                    object_store_memory=_MEMORY,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    _temp_dir=folder,
+                )
+            except (OSError, RuntimeError, ValueError) as error:
+                raise EngineFailed(f"Ray did not start: {error}") from error
+            yield folder
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fit(trainable, space, trials, scheduler, bundles, folder):
+    from ray import tune
+
+    noted = _callback()
+    placed = tune.PlacementGroupFactory([{"CPU": share} for share in bundles])
+    tuner = tune.Tuner(
+        tune.with_resources(trainable, placed),
+        param_space=dict(space),
+        tune_config=tune.TuneConfig(
+            metric="loss",
+            mode="min",
+            num_samples=trials,
+            scheduler=scheduler,
+            reuse_actors=len(bundles) == 1,
+        ),
+        run_config=tune.RunConfig(
+            storage_path=f"{folder}/results",
+            verbose=0,
+            callbacks=[noted],
+            failure_config=tune.FailureConfig(fail_fast=True),
+        ),
+    )
+    for result in tuner.fit():
+        if result.error is not None:
+            last = str(result.error).strip().splitlines()[-1]
+            raise TaskFailed(
+                f"the trial with {result.config} raised {last}",
+                task=str(result.config),
+                worker=0,
+                cause=result.error,
+                trace=None,
+            )
+    return RayTuneSearch(noted.lanes, noted.finished_runs(), noted.configs)
+
+
+def _callback():
+    """Return a Tune callback that notes what each trial did, and when."""
+    from ray import tune
+
+    class TrialNotes(tune.Callback):
+        def __init__(self):
+            self.began, self.numbers = time.monotonic(), {}
+            self.open, self.runs, self.configs, self.lanes = {}, [], {}, 0
+
+        def on_trial_start(self, iteration, trials, trial, **_):
+            number = self.numbers.setdefault(trial.trial_id, len(self.numbers))
+            taken = {lane for lane, _ in self.open.values()}
+            lane = next(n for n in range(len(taken) + 1) if n not in taken)
+            self.lanes = max(self.lanes, lane + 1)
+            self.configs[number] = trial.config
+            self.open[number] = lane, time.monotonic() - self.began
+
+        def on_trial_complete(self, iteration, trials, trial, **_):
+            number, last = self.numbers[trial.trial_id], trial.last_result
+            lane, start = self.open.pop(number)
+            end, steps = time.monotonic() - self.began, last["training_iteration"]
+            run = lane, number, 0, start, end, steps, last["loss"], "stopped"
+            self.runs.append(TrialRun(*run))
+
+        def finished_runs(self):
+            most = max((run.steps for run in self.runs), default=0)
+            whole = {"outcome": "complete"}
+            return [r._replace(**whole) if r.steps == most else r for r in self.runs]
+
+    return TrialNotes()
