@@ -50,7 +50,7 @@ class TuningCluster:
         object.__setattr__(self, "faults", faults)
 
     def seconds_a_step(self, worker: int, trial: int) -> float:
-        """Return how long a worker takes for a step of a trial."""
+        """Return the seconds that a worker takes for a step of a trial."""
         found = self.step_s(worker, trial) if callable(self.step_s) else self.step_s
         if not (isinstance(found, int | float) and 0 < found < math.inf):
             at = f" for worker {worker} and trial {trial}" * callable(self.step_s)
@@ -90,7 +90,7 @@ def simulate_tuning(
 
 
 @dataclass
-class _RunningJob:
+class _TrialUnderWay:
     worker: int
     job: TuningJob
     begun_s: float
@@ -144,7 +144,7 @@ class _TuningSimulation:
                 return
             self._check_job(job)
             step_s = self.cluster.seconds_a_step(worker, job.trial)
-            self.running[worker] = _RunningJob(worker, job, self.now_s, step_s)
+            self.running[worker] = _TrialUnderWay(worker, job, self.now_s, step_s)
             self._plan(self.running[worker], job.start)
 
     def _check_job(self, job):
