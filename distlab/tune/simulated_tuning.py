@@ -1,0 +1,232 @@
+"""A tuning run on a virtual clock: workers that differ in speed, pause and die.
+
+worker 0   │trial 0│trial 3│trial 0, rung 1      │
+worker 1   │trial 1      │trial 4 ✗ dies         detected: trial 4 is put back
+worker 2   │trial 2│    pauses    │ reports late
+"""
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from distlab.errors import InvalidArgument
+from distlab.faults import Crash, Pause, check_node_faults
+from distlab.tune.tuning_run import TuningAttempt, TuningJob, TuningRun
+
+__all__ = ["TuningCluster", "simulate_tuning", "straggling"]
+
+
+@dataclass(frozen=True)
+class TuningCluster:
+    """The workers of a simulated tuning run.
+
+    step_s: seconds a step, or a function (worker, trial) -> seconds, see `straggling`.
+    faults: `Crash(worker, at_s, until_s)` and `Pause(worker, at_s, until_s)`.
+    detect_s: the time without a heartbeat after which a worker is taken for dead.
+    save_every: the steps between two checkpoints; None for one at each rung's end.
+    """
+
+    workers: int = 4
+    step_s: float | Callable[[int, int], float] = 1.0
+    faults: Iterable[Crash | Pause] = ()
+    detect_s: float = 10.0
+    save_every: int | None = None
+
+    def __post_init__(self):
+        for name in ("workers", "save_every"):
+            number = getattr(self, name)
+            known = name == "save_every" and number is None
+            if not known and (type(number) is not int or number < 1):
+                raise InvalidArgument(
+                    f"{name}={number!r}: give a whole number, at least 1."
+                )
+        if not self.detect_s > 0:
+            raise InvalidArgument(f"detect_s={self.detect_s!r}: give seconds above 0.")
+        faults = check_node_faults(self.faults, self.workers, (Crash, Pause))
+        object.__setattr__(self, "faults", faults)
+
+    def seconds_a_step(self, worker: int, trial: int) -> float:
+        """Return the seconds that a worker takes for a step of a trial."""
+        found = self.step_s(worker, trial) if callable(self.step_s) else self.step_s
+        if not (isinstance(found, int | float) and 0 < found < math.inf):
+            at = f" for worker {worker} and trial {trial}" * callable(self.step_s)
+            raise InvalidArgument(f"step_s is {found!r}{at}: give seconds above 0.")
+        return found
+
+
+def straggling(step_s: float, deviation: float, seed: int = 0) -> Callable:
+    """Return a `step_s` that is longer for each job by a random factor, 1 + |z|.
+
+    z is normal with this standard deviation, as in Li et al. (2020), appendix A.1.
+    """
+    draw = random.Random(seed)
+    return lambda worker, trial: step_s * (1 + abs(draw.gauss(0, deviation)))
+
+
+def simulate_tuning(
+    scheduler: Any,
+    curve: Callable[[Any, int], float],
+    configurations: Sequence,
+    cluster: TuningCluster | None = None,
+    *,
+    until_s: float = math.inf,
+) -> TuningRun:
+    """Tune until no worker has a job, or for `until_s` seconds; return the record.
+
+    scheduler: a `TrialScheduler`, or what has its methods `next_job`, `on_report`,
+    `on_lost`, `on_saved` and `wanted`; the last three may be missing.
+    curve: (configuration, steps) -> loss; trial k has configurations[k].
+
+    Raises: InvalidArgument for a job that cannot be run, which names it.
+    """
+    simulation = _TuningSimulation(
+        scheduler, curve, configurations, cluster or TuningCluster()
+    )
+    return simulation.run(until_s)
+
+
+@dataclass
+class _TrialUnderWay:
+    worker: int
+    job: TuningJob
+    begun_s: float
+    step_s: float
+
+
+class _TuningSimulation:
+    """Events on one clock: checkpoints, reports, deaths, pauses, and their detection.
+
+    running: worker -> its job. down: workers that are dead or in a pause.
+    """
+
+    def __init__(self, scheduler, curve, configurations, cluster):
+        self.scheduler, self.curve = scheduler, curve
+        self.configurations, self.cluster = configurations, cluster
+        self.now_s, self.events, self.order = 0.0, [], count()
+        self.running, self.down = {}, set()
+        self.attempts, self.deaths, self.reported = [], [], set()
+        self.pauses = [f for f in cluster.faults if isinstance(f, Pause)]
+        self.pauses.sort(key=lambda pause: pause.at_s)
+        for fault in cluster.faults:
+            act = self._pause if isinstance(fault, Pause) else self._crash
+            self._at(fault.at_s, act, fault.node)
+            if fault.until_s is not None:
+                self._at(fault.until_s, self.down.discard, fault.node)
+
+    def run(self, until_s):
+        """Return the record of a run up to a time."""
+        self._give_out()
+        while self.events and self.events[0][0] <= until_s:
+            self.now_s, _, act, args = heapq.heappop(self.events)
+            act(*args)
+            self._give_out()
+        self.now_s = max(self.now_s, until_s) if self.running else self.now_s
+        for running in [*self.running.values()]:
+            self._close(running, "given up")
+        return TuningRun(self.attempts, self.cluster.workers, self.deaths)
+
+    def _at(self, at_s, act, *args):
+        heapq.heappush(self.events, (at_s, next(self.order), act, args))
+
+    def _tell(self, name, *args):
+        """Call a method of the scheduler that it may lack."""
+        return getattr(self.scheduler, name, lambda *_: None)(*args)
+
+    def _give_out(self):
+        for worker in range(self.cluster.workers):
+            if worker in self.running or worker in self.down:
+                continue
+            if (job := self.scheduler.next_job()) is None:
+                return
+            self._check_job(job)
+            step_s = self.cluster.seconds_a_step(worker, job.trial)
+            self.running[worker] = _TrialUnderWay(worker, job, self.now_s, step_s)
+            self._plan(self.running[worker], job.start)
+
+    def _check_job(self, job):
+        trial, rung, start, stop = job
+        known = 0 <= trial < len(self.configurations)
+        if not known or rung < 0 or not 0 <= start <= stop:
+            raise InvalidArgument(
+                f"next_job returned {job}: trial is the index of one of "
+                f"{len(self.configurations)} configurations, rung is at least 0, and "
+                "start is from 0 to stop."
+            )
+
+    def _plan(self, running, step):
+        """Plan the next checkpoint of a job, or its end."""
+        job, every = running.job, self.cluster.save_every or math.inf
+        target = min(
+            job.stop, (step // every + 1) * every if every < math.inf else every
+        )
+        work_s = (target - job.start) * running.step_s
+        self._at(self._after(running, work_s), self._reach, running, target)
+
+    def _after(self, running, work_s):
+        """Return the time at which a worker has worked so long on its job."""
+        when_s = running.begun_s + work_s
+        for pause in self.pauses:
+            own = pause.node == running.worker and running.begun_s < pause.until_s
+            if own and pause.at_s < when_s:
+                when_s += pause.until_s - max(pause.at_s, running.begun_s)
+        return when_s
+
+    def _reach(self, running, step):
+        """Save a checkpoint, or end a job and report its loss."""
+        if self.running.get(running.worker) is not running:
+            return
+        trial, rung, _, stop = running.job
+        if step < stop:
+            self._tell("on_saved", trial, step)
+            if self._tell("wanted", trial, rung) is False:
+                self._close(running, "given up")
+            else:
+                self._plan(running, step)
+            return
+        loss = self.curve(self.configurations[trial], stop)
+        outcome = "late" if (trial, rung) in self.reported else "done"
+        self.reported.add((trial, rung))
+        self._close(running, outcome, loss)
+        self.scheduler.on_report(trial, rung, loss)
+
+    def _close(self, running, outcome, loss=None):
+        """End a job now; a lost one has trained the steps that were complete."""
+        del self.running[running.worker]
+        trial, rung, start, stop = running.job
+        if loss is None:
+            stop = start + int(self._worked(running) / running.step_s + 1e-9)
+        times = running.begun_s, self.now_s
+        attempt = running.worker, trial, rung, start, stop, *times, loss, outcome
+        self.attempts.append(TuningAttempt(*attempt))
+
+    def _worked(self, running):
+        idle_s = sum(
+            max(0.0, min(p.until_s, self.now_s) - max(p.at_s, running.begun_s))
+            for p in self.pauses
+            if p.node == running.worker
+        )
+        return self.now_s - running.begun_s - idle_s
+
+    def _crash(self, worker):
+        self.down.add(worker)
+        self.deaths.append((self.now_s, worker))
+        if running := self.running.get(worker):
+            self._close(running, "lost")
+            self._at(self.now_s + self.cluster.detect_s, self._lose, running)
+
+    def _pause(self, worker):
+        self.down.add(worker)
+        if running := self.running.get(worker):
+            self._at(self.now_s + self.cluster.detect_s, self._suspect, running)
+
+    def _suspect(self, running):
+        """Take a worker for dead that is in a pause still."""
+        if self.running.get(running.worker) is running and running.worker in self.down:
+            self._lose(running)
+
+    def _lose(self, running):
+        self._tell("on_lost", running.job.trial, running.job.rung)
