@@ -27,7 +27,7 @@ from distlab.dataflow.workers import Raised, WorkerLost, Workers, folder_in
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument, TaskFailed
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.patience import patience
-from distlab.trace.tuning import TrialRun, TuningRecord
+from distlab.tune import TuningAttempt, TuningRun
 
 __all__ = ["OptunaSearch", "is_installed", "optimize"]
 
@@ -47,10 +47,10 @@ def _missing():
 
 
 @dataclass(frozen=True)
-class OptunaSearch(TuningRecord):
+class OptunaSearch(TuningRun):
     """The record of a search, and its trials as the storage has them at its end."""
 
-    trials: list = field(default_factory=list, repr=False)
+    trials: Sequence = field(default=(), repr=False)
 
     @property
     def best(self):
@@ -264,22 +264,24 @@ class _Search:
     def _record(self):
         trials = self.study.get_trials()
         ran = {t.user_attrs.get(_TASK): t for t in trials if t.state.name != "WAITING"}
-        runs = [self._run_of(task, ran.get(task)) for task in self.tasks]
-        return OptunaSearch(self.workers, [run for run in runs if run], trials)
+        tasks = sorted(self.tasks, key=lambda task: self.tasks[task][2])
+        attempts = [self._attempt(task, ran[task]) for task in tasks if task in ran]
+        deaths = [
+            (end, worker)
+            for worker, _, end, how in self.tasks.values()
+            if how == "lost"
+        ]
+        return OptunaSearch(attempts, self.workers, deaths, trials)
 
-    def _run_of(self, task, trial):
-        worker, start, end, how = self.tasks[task]
-        if trial is None:
-            return None  # the worker died before it had a trial
-        steps = max(trial.intermediate_values, default=-1) + 1
-        loss = trial.value if trial.state.name == "COMPLETE" else None
-        if loss is None and trial.intermediate_values:
-            loss = trial.intermediate_values[steps - 1]
-        outcome = how or _OUTCOMES[trial.state.name]
-        return TrialRun(worker, trial.number, 0, start, end, steps, loss, outcome)
-
-
-_OUTCOMES = {"COMPLETE": "complete", "PRUNED": "stopped", "FAIL": "failed"}
+    def _attempt(self, task, trial):
+        worker, begun_s, end_s, how = self.tasks[task]
+        losses = trial.intermediate_values
+        ended = how or ("failed" if trial.state.name == "FAIL" else "done")
+        loss = trial.value if trial.state.name != "RUNNING" and not how else None
+        # Steps are counted from 1, or from 0 if the objective does so.
+        steps = max(losses, default=0) + (0 in losses)
+        times = begun_s, end_s, loss
+        return TuningAttempt(worker, trial.number, 0, 0, steps, *times, ended)
 
 
 def _unusable(who, why):

@@ -18,12 +18,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from unittest.mock import patch
 
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument, TaskFailed
-from distlab.trace.tuning import TrialRun, TuningRecord
+from distlab.tune import TuningAttempt, TuningRun
 
 __all__ = ["RayTuneSearch", "is_installed", "run"]
 
@@ -48,15 +48,15 @@ def _missing():
 
 
 @dataclass(frozen=True)
-class RayTuneSearch(TuningRecord):
+class RayTuneSearch(TuningRun):
     """The record of a search, and the configuration of each trial."""
 
-    configs: dict[int, dict]
+    configs: Mapping[int, dict] = field(default_factory=dict)
 
     @property
     def best(self) -> dict:
-        """The configuration whose last loss is the smallest."""
-        return self.configs[min(self.runs, key=lambda run: run.loss).trial]
+        """The configuration of the smallest loss at the end of a trial."""
+        return self.configs[self.improvements()[-1].trial]
 
 
 def run(
@@ -159,7 +159,7 @@ def _fit(trainable, space, trials, scheduler, bundles, folder):
                 cause=result.error,
                 trace=None,
             )
-    return RayTuneSearch(noted.lanes, noted.finished_runs(), noted.configs)
+    return RayTuneSearch(noted.attempts, noted.lanes, configs=noted.configs)
 
 
 def _callback():
@@ -169,7 +169,7 @@ def _callback():
     class TrialNotes(tune.Callback):
         def __init__(self):
             self.began, self.numbers = time.monotonic(), {}
-            self.open, self.runs, self.configs, self.lanes = {}, [], {}, 0
+            self.open, self.attempts, self.configs, self.lanes = {}, [], {}, 0
 
         def on_trial_start(self, iteration, trials, trial, **_):
             number = self.numbers.setdefault(trial.trial_id, len(self.numbers))
@@ -183,12 +183,7 @@ def _callback():
             number, last = self.numbers[trial.trial_id], trial.last_result
             lane, start = self.open.pop(number)
             end, steps = time.monotonic() - self.began, last["training_iteration"]
-            run = lane, number, 0, start, end, steps, last["loss"], "stopped"
-            self.runs.append(TrialRun(*run))
-
-        def finished_runs(self):
-            most = max((run.steps for run in self.runs), default=0)
-            whole = {"outcome": "complete"}
-            return [r._replace(**whole) if r.steps == most else r for r in self.runs]
+            found = lane, number, 0, 0, steps, start, end, last["loss"], "done"
+            self.attempts.append(TuningAttempt(*found))
 
     return TrialNotes()

@@ -17,13 +17,14 @@ from distlab.show.canvas.canvas import (
     is_narrow,
     page_width,
     points,
+    shapes,
     strokes,
     write,
 )
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
-from distlab.show.canvas.theme import GRID, MUTED
+from distlab.show.canvas.theme import GRID, MUTED, rank_color, tint
 
 __all__ = ["checked_curves", "ends_in_words", "ratios_in_words", "scaling"]
 
@@ -86,6 +87,7 @@ def ratios_in_words(measured, predicted) -> list[str]:
     return said
 
 
+_ENDS = ("lows", "highs")
 _NAME, _TICK, _LINE = 8.5, 8.25, 0.18
 _HEIGHT, _WIDEST_NAME = 3.3, 2.4
 _HEAD, _FOOT = 0.42, 0.5
@@ -99,6 +101,7 @@ def scaling(
     title="",
     predicted=None,
     points="measured",
+    spread=None,
     log_x=False,
     log_y=False,
 ) -> Picture:
@@ -106,7 +109,8 @@ def scaling(
 
     series: name -> (xs, ys). predicted: name -> (xs, ys); the prediction of a series
     goes under the same name. Units belong into the labels. points: for the legend;
-    "computed" if they come from a virtual clock or a formula.
+    "computed" if they come from a virtual clock or a formula. spread: name -> (lows,
+    highs) around the points of some series, such as its worst and best of five seeds.
 
     Raises: InvalidArgument naming the series that cannot be drawn.
     """
@@ -119,17 +123,38 @@ def scaling(
             'scaling({"ring": ([2, 4, 8], [1.1, 1.6, 1.9])}, x_label="ranks", '
             'y_label="time, ms")'
         )
+    bands = checked_bands(spread or {}, series, **logs)
     labels = literal(x_label), literal(y_label), literal(points)
-    return Picture(lambda: _Plot(measured, lines, **logs).canvas(title, *labels))
+    return Picture(lambda: _Plot(measured, lines, bands, **logs).canvas(title, *labels))
+
+
+def checked_bands(spread, series, **logs) -> dict[str, list]:
+    """Return name -> corners of the area between the lows and highs of a series.
+
+    Raises: InvalidArgument naming the band that cannot be drawn, or has no series.
+    """
+    bands = {}
+    for name, ends in spread.items():
+        if name not in series or len(ends) != 2:
+            raise InvalidArgument(
+                f"spread[{name!r}] is (lows, highs) of a series of that name."
+            )
+        xs = series[name][0]
+        both = {f"{name}: {part}": (xs, ys) for part, ys in zip(_ENDS, ends)}
+        low, high = checked_curves(both, "spread", **logs).values()
+        bands[str(name)] = [*low, *reversed(high)]
+    return bands
 
 
 class _Plot:
     """Curves by name on two scales; positions on the page are in inches."""
 
-    def __init__(self, measured, lines, *, log_x, log_y):
-        self.measured, self.lines = measured, lines
+    def __init__(self, measured, lines, bands, *, log_x, log_y):
+        self.measured, self.lines, self.bands = measured, lines, bands
         self.names = list(dict.fromkeys([*measured, *lines]))
-        spots = [s for each in (measured, lines) for c in each.values() for s in c]
+        spots = [
+            s for each in (measured, lines, bands) for c in each.values() for s in c
+        ]
         self.x = Scale([x for x, _ in spots], log=log_x)
         self.y = Scale([y for _, y in spots], log=log_y, from_zero=True)
         self.labels = [self._label(name) for name in self.names]
@@ -149,6 +174,7 @@ class _Plot:
     def canvas(self, title, x_label, y_label, origin):
         key = [(None, f"points: {origin}")] if self.measured else []
         key += [(None, "dashed lines: predicted")] if self.lines else []
+        key += [(None, "areas: from the lowest to the highest")] if self.bands else []
         canvas = Canvas(_HEAD + self.height + _FOOT + self.below, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
         self.bottom = self.top + self.height
@@ -205,6 +231,9 @@ class _Plot:
         return numbers
 
     def _draw_curve(self, panel, number, name):
+        if name in self.bands:
+            color = tint(rank_color(number), 0.25)
+            shapes(panel, [self.bands[name]], color, gid="spread", zorder=2)
         if name in self.lines:
             xs, ys = zip(*self.lines[name], strict=True)
             curve(panel, xs, ys, number, dashed=True, gid="predicted")
