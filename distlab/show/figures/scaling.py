@@ -140,7 +140,7 @@ def checked_bands(spread, series, **logs) -> dict[str, list]:
                 f"spread[{name!r}] is (lows, highs) of a series of that name."
             )
         xs = series[name][0]
-        both = {f"{name}: {part}": (xs, ys) for part, ys in zip(_ENDS, ends)}
+        both = {f"{name}: {part}": (xs, ys) for part, ys in zip(_ENDS, ends, strict=True)}
         low, high = checked_curves(both, "spread", **logs).values()
         bands[str(name)] = [*low, *reversed(high)]
     return bands
