@@ -236,7 +236,7 @@ class _Search:
         if self.deaths >= _DEATHS:
             raise TaskFailed(
                 f"{self.deaths} workers in a row ended in a trial; the last, worker "
-                f"{what.worker}, {what.how}. Call the objective here with a FixedTrial.",
+                f"{what.worker}, {what.how}. Call it here with a FixedTrial.",
                 task=f"task {task}",
                 worker=what.worker,
                 cause=what.how,

@@ -4,8 +4,9 @@
         for loss in train(**config):
             tune.report({"loss": loss})
 
-    search = ray_tune.run(trainable, {"lr": tune.loguniform(1e-4, 1)}, trials=9,
-                          scheduler=ASHAScheduler(max_t=27, reduction_factor=3))
+    with ray_tune.cluster(2):
+        search = ray_tune.run(trainable, {"lr": tune.loguniform(1e-4, 1)}, trials=9,
+                              scheduler=ASHAScheduler(max_t=27, reduction_factor=3))
 
 A trial gets its resources before it starts: a share of a CPU, several, or a **gang**: a
 placement group of several bundles, all of them or none. The cluster's dashboard is off,
@@ -25,17 +26,20 @@ from unittest.mock import patch
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument, TaskFailed
 from distlab.tune import TuningAttempt, TuningRun
 
-__all__ = ["RayTuneSearch", "is_installed", "run"]
+__all__ = ["RayTuneSearch", "cluster", "is_installed", "run"]
 
 _PACKAGES = {"ray": "ray[tune]", "pyarrow": "ray[tune]"}
 _MEMORY = 80_000_000  # of the object store, bytes; near the least that Ray takes
-_QUIET = {
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # no files for each trial
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is the cell's own
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
+_QUIET = (
+    os.environ,
+    {
+        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # no files
+        "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is the cell's own
+        "RAY_AIR_NEW_OUTPUT": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    },
+)
 
 
 def is_installed() -> bool:
@@ -45,6 +49,11 @@ def is_installed() -> bool:
 
 def _missing():
     return sorted({name for module, name in _PACKAGES.items() if not find_spec(module)})
+
+
+def _require():
+    if missing := _missing():
+        raise EngineMissing.of("engines.ray_tune", missing, "ray")
 
 
 @dataclass(frozen=True)
@@ -65,49 +74,57 @@ def run(
     *,
     trials: int = 8,
     scheduler: object = None,
-    cpus: int = 2,
     per_trial: float | Sequence[float] = 1,
 ) -> RayTuneSearch:
-    """Run trials of `trainable(config)`, which reports "loss", on a cluster of its own.
+    """Run trials of `trainable(config)`, which reports "loss", on a Ray cluster.
 
+    The cluster is the one that this process is connected to, as in a `with
+    ray_tune.cluster(2):`.
     space: of configurations, as Ray Tune takes it. scheduler: Ray Tune's, for "loss",
-    by default none. cpus: of the cluster; they are counted, not measured.
+    by default none.
     per_trial: the CPUs of a trial, or of each member of its gang: 0.5, or [1, 1].
 
-    Raises: EngineMissing; InvalidArgument, for a trial that no cluster of `cpus` can
-    place, too; TaskFailed naming the trial that raised; EngineFailed.
+    Raises: EngineMissing; InvalidArgument, also for a trial that the cluster has no
+    room for; TaskFailed naming the trial that raised.
     """
-    if missing := _missing():
-        raise EngineMissing.of("engines.ray_tune", missing, "ray")
-    bundles = list(per_trial) if isinstance(per_trial, list | tuple) else [per_trial]
-    if not bundles or not all(_is_positive(each) for each in [*bundles, cpus]):
+    _require()
+    import ray
+
+    shares = list(per_trial) if isinstance(per_trial, list | tuple) else [per_trial]
+    if not shares or not all(isinstance(s, int | float) and s > 0 for s in shares):
         raise InvalidArgument(
-            "cpus and per_trial are positive numbers, or per_trial a list of some, and "
-            f"got {cpus!r} and {per_trial!r}."
-        )
-    if sum(bundles) > cpus:
-        raise InvalidArgument(
-            f"a trial needs {sum(bundles)} CPUs at once, and the cluster has {cpus}: it "
-            "would wait for ever. Take more cpus, or less per_trial."
+            "per_trial is a positive number of CPUs, or a list of some, and got "
+            f"{per_trial!r}."
         )
     if not isinstance(trials, int) or trials < 1:
         raise InvalidArgument(f"trials is a number from 1, and got {trials!r}.")
-    with _cluster(cpus) as folder:
-        return _fit(trainable, space, trials, scheduler, bundles, folder)
-
-
-def _is_positive(number):
-    return isinstance(number, int | float) and number > 0
+    if not ray.is_initialized():
+        raise InvalidArgument(
+            "there is no Ray cluster. Run it in a block: with ray_tune.cluster(2): ..."
+        )
+    if sum(shares) > (cpus := ray.cluster_resources().get("CPU", 0)):
+        raise InvalidArgument(
+            f"a trial needs {sum(shares)} CPUs, and the cluster has {cpus:g}: it "
+            "would wait for ever. Take a larger cluster, or less per_trial."
+        )
+    with tempfile.TemporaryDirectory(prefix="ray-") as folder, patch.dict(*_QUIET):
+        return _fit(trainable, space, trials, scheduler, shares, folder)
 
 
 @contextmanager
-def _cluster(cpus) -> Iterator[str]:
-    """Run a Ray cluster for a `with` block; yield its folder, removed after it."""
+def cluster(cpus: int) -> Iterator[None]:
+    """Run a Ray cluster on this machine for a `with` block; nothing is left of it.
+
+    cpus: they are counted, not measured.
+
+    Raises: EngineMissing; EngineFailed if it does not start.
+    """
+    _require()
     import ray
 
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # paths of sockets are short
     try:
-        with patch.dict(os.environ, _QUIET):
+        with patch.dict(*_QUIET):
             try:
                 ray.init(
                     address="local",
@@ -121,17 +138,17 @@ def _cluster(cpus) -> Iterator[str]:
                 )
             except (OSError, RuntimeError, ValueError) as error:
                 raise EngineFailed(f"Ray did not start: {error}") from error
-            yield folder
+            yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fit(trainable, space, trials, scheduler, bundles, folder):
+def _fit(trainable, space, trials, scheduler, shares, folder):
     from ray import tune
 
     noted = _callback()
-    placed = tune.PlacementGroupFactory([{"CPU": share} for share in bundles])
+    placed = tune.PlacementGroupFactory([{"CPU": share} for share in shares])
     tuner = tune.Tuner(
         tune.with_resources(trainable, placed),
         param_space=dict(space),
@@ -140,10 +157,10 @@ def _fit(trainable, space, trials, scheduler, bundles, folder):
             mode="min",
             num_samples=trials,
             scheduler=scheduler,
-            reuse_actors=len(bundles) == 1,
+            reuse_actors=len(shares) == 1,
         ),
         run_config=tune.RunConfig(
-            storage_path=f"{folder}/results",
+            storage_path=folder,
             verbose=0,
             callbacks=[noted],
             failure_config=tune.FailureConfig(fail_fast=True),

@@ -15,6 +15,13 @@ from distlab.tune.halving import (
     rung_steps,
 )
 from distlab.tune.learning_curves import CurveShape, draw_curves, loss_after
+from distlab.tune.search_parts import (
+    grid,
+    halving_steps,
+    log_uniform,
+    near_duplicates,
+    retry,
+)
 from distlab.tune.simulated_tuning import TuningCluster, simulate_tuning, straggling
 from distlab.tune.tuning_run import TuningAttempt, TuningJob, TuningRun
 
@@ -28,9 +35,14 @@ __all__ = [
     "TuningJob",
     "TuningRun",
     "draw_curves",
+    "grid",
+    "halving_steps",
+    "log_uniform",
     "loss_after",
+    "near_duplicates",
     "promote",
     "random_search",
+    "retry",
     "rung_steps",
     "simulate_tuning",
     "straggling",

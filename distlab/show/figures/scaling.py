@@ -102,6 +102,7 @@ def scaling(
     predicted=None,
     points="measured",
     spread=None,
+    joined=True,
     log_x=False,
     log_y=False,
 ) -> Picture:
@@ -110,7 +111,8 @@ def scaling(
     series: name -> (xs, ys). predicted: name -> (xs, ys); the prediction of a series
     goes under the same name. Units belong into the labels. points: for the legend;
     "computed" if they come from a virtual clock or a formula. spread: name -> (lows,
-    highs) around the points of some series, such as its worst and best of five seeds.
+    highs) around the points of some series, such as its worst and best of
+    five seeds. joined: False for points without lines.
 
     Raises: InvalidArgument naming the series that cannot be drawn.
     """
@@ -125,7 +127,8 @@ def scaling(
         )
     bands = checked_bands(spread or {}, series, **logs)
     labels = literal(x_label), literal(y_label), literal(points)
-    return Picture(lambda: _Plot(measured, lines, bands, **logs).canvas(title, *labels))
+    how = logs | {"bands": bands, "joined": joined}
+    return Picture(lambda: _Plot(measured, lines, **how).canvas(title, *labels))
 
 
 def checked_bands(spread, series, **logs) -> dict[str, list]:
@@ -140,7 +143,9 @@ def checked_bands(spread, series, **logs) -> dict[str, list]:
                 f"spread[{name!r}] is (lows, highs) of a series of that name."
             )
         xs = series[name][0]
-        both = {f"{name}: {part}": (xs, ys) for part, ys in zip(_ENDS, ends, strict=True)}
+        both = {
+            f"{name}: {part}": (xs, ys) for part, ys in zip(_ENDS, ends, strict=True)
+        }
         low, high = checked_curves(both, "spread", **logs).values()
         bands[str(name)] = [*low, *reversed(high)]
     return bands
@@ -149,8 +154,9 @@ def checked_bands(spread, series, **logs) -> dict[str, list]:
 class _Plot:
     """Curves by name on two scales; positions on the page are in inches."""
 
-    def __init__(self, measured, lines, bands, *, log_x, log_y):
-        self.measured, self.lines, self.bands = measured, lines, bands
+    def __init__(self, measured, lines, *, bands, joined, log_x, log_y):
+        self.measured, self.lines = measured, lines
+        self.bands, self.joined = bands, joined
         self.names = list(dict.fromkeys([*measured, *lines]))
         spots = [
             s for each in (measured, lines, bands) for c in each.values() for s in c
@@ -192,6 +198,11 @@ class _Plot:
         said += ends_in_words(self.measured, origin)
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
+        for name, corners in self.bands.items():
+            low, high = (
+                readable_number(y) for _, y in corners[len(corners) // 2 - 1 :][:2]
+            )
+            said.append(f"{literal(name)} ends between {low} and {high}.")
         return canvas.described(said)
 
     def _x(self, number):
@@ -239,7 +250,7 @@ class _Plot:
             curve(panel, xs, ys, number, dashed=True, gid="predicted")
         if name in self.measured:
             xs, ys = zip(*self.measured[name], strict=True)
-            if name not in self.lines and len(set(xs)) == len(xs):
+            if self.joined and name not in self.lines and len(set(xs)) == len(xs):
                 curve(panel, xs, ys, number, width=0.9, gid="joined")
             points(panel, xs, ys, number, size=7, gid="measured")
 
