@@ -125,23 +125,33 @@ def cluster(cpus: int) -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # paths of sockets are short
     try:
         with patch.dict(*_QUIET):
-            try:
-                ray.init(
-                    address="local",
-                    num_cpus=cpus,
-                    num_gpus=0,
-                    include_dashboard=False,
-                    object_store_memory=_MEMORY,
-                    log_to_driver=False,
-                    logging_level="ERROR",
-                    _temp_dir=folder,
-                )
-            except (OSError, RuntimeError, ValueError) as error:
-                raise EngineFailed(f"Ray did not start: {error}") from error
+            _start(cpus, folder)
             yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(cpus, folder):
+    """Start Ray, again if it does not within its own 30 s, as on a busy machine."""
+    import ray
+
+    for attempt in range(_STARTS):
+        try:
+            return ray.init(
+                address="local",
+                num_cpus=cpus,
+                num_gpus=0,
+                include_dashboard=False,
+                object_store_memory=_MEMORY,
+                log_to_driver=False,
+                logging_level="ERROR",
+                _temp_dir=folder,
+            )
+        except Exception as error:  # that class: Ray has none of its own for this
+            ray.shutdown()
+            if attempt == _STARTS - 1:
+                raise EngineFailed(f"Ray did not start: {error}") from error
 
 
 def _fit(trainable, space, trials, scheduler, shares, folder):
