@@ -30,6 +30,7 @@ __all__ = ["RayTuneSearch", "cluster", "is_installed", "run"]
 
 _PACKAGES = {"ray": "ray[tune]", "pyarrow": "ray[tune]"}
 _MEMORY = 80_000_000  # of the object store, bytes; near the least that Ray takes
+_STARTS = 3
 _QUIET = (
     os.environ,
     {
