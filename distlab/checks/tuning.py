@@ -10,10 +10,11 @@ Source: Li et al. (2020, arXiv:1810.05934), algorithm 2.
 import math
 import random
 from collections import Counter
+from functools import cache
 from statistics import median
 
 from distlab.checks import kit
-from distlab.checks.kit import Hint, Wrong, called, check
+from distlab.checks.kit import Hint, Inconclusive, Wrong, called, check
 from distlab.checks.kit.tables import excerpt
 from distlab.faults import Crash, Pause
 from distlab.show import tasks
@@ -31,7 +32,7 @@ from distlab.tune.simulated_tuning import TuningCluster, simulate_tuning, stragg
 
 _KEPT = "learning_curves", "simulated_tuning", "tuning_run"
 WITHOUT = kit.modules_of("distlab.tune", but=_KEPT)
-TRIES, SAVE_EVERY, ALLOWED, SEEDS = 3, 3, 1.05, range(5)
+TRIES, SAVE_EVERY, RUNS, SEEDS = 3, 3, 8, range(5)
 NAN = math.nan
 _random = random.SystemRandom()
 _CASE = "{} to {} steps, eta {}: {} trials, {} workers"
@@ -43,25 +44,21 @@ def promotes(make, least, most, eta, trials, workers):
     _judge(make, 1, least, most, eta, trials, workers)
 
 
-@check(f"{_CASE} that die and pause")
+@check(f"{_CASE}; some die or pause")
 def survives(make, least, most, eta, trials, workers):
     """Check the same with workers that die, late reports and duplicates."""
     _judge(make, 2, least, most, eta, trials, workers)
 
 
-@check(f"{_CASE} that die and pause, checkpoints")
+@check(f"{_CASE}; some die or pause, all save")
 def saves_steps(make, least, most, eta, trials, workers):
-    """Check that no step is trained twice that a checkpoint has, and the gain."""
-    table, excess = _table(kit.call(_raced, make, without=WITHOUT))
-    if excess > ALLOWED:
-        found = f"{table}\nOf your steps, {1 - 1 / excess:.0%} are not needed."
-        raise Wrong(found, kind="excess")
+    """Check that no step is trained twice that a checkpoint has."""
     _judge(make, 3, least, most, eta, trials, workers)
 
 
 def race(make):
     """Return a table: steps trained until one of the three best losses is reported."""
-    return _table(_raced(make))[0]
+    return _table(_raced(make))
 
 
 # ---- the run, in a process -----------------------------------------------------------
@@ -129,6 +126,8 @@ class _LoggedScheduler:
                 call = f"{name}({', '.join(map(repr, args))})"
                 error.args = (f"{error}. Call {len(self.log) + 1} of this run: {call}",)
             raise
+        if name == "on_report":
+            said = self._scheduler.losses[args[1]].get(args[0])
         self.log.append((name, args, _plain(said)))
         return self.log[-1][2]
 
@@ -144,11 +143,11 @@ def _plain(said):
     """Return a job, a number or None as plain data, and words for others."""
     if isinstance(said, tuple) and all(type(part) is int for part in said):
         return tuple(said)
-    return said if said is None or type(said) in (bool, int) else repr(said)[:80]
+    return said if said is None or type(said) is bool else repr(said)[:80]
 
 
-def _probe(make, rows, plan):
-    """Return the answers to the rows, the log of a run, and its attempts."""
+def _probe(make, rows, plans):
+    """Return the answers to the rows; and of each run its log, attempts and deaths."""
     answers = []
     for name, eta, asked in rows:
         least, most = asked if name == "rungs" else (1, eta)
@@ -157,8 +156,13 @@ def _probe(make, rows, plan):
             scheduler.losses[0] = dict(asked)
         found = scheduler.rungs if name == "rungs" else called(scheduler.top, 0)
         answers.append([*found] if isinstance(found, list | tuple) else repr(found))
-    own, rungs, log = plan["trials"], plan["rungs"], []
-    scheduler = make(own, plan["least"], plan["most"], plan["eta"])
+    return answers, [_logged(make, plan) for plan in plans]
+
+
+def _logged(make, plan):
+    rungs, log = plan["rungs"], []
+    sizes = (plan[name] for name in ("trials", "least", "most", "eta"))
+    scheduler = make(*sizes)
     every = SAVE_EVERY if plan["step"] > 2 else None
     faults = [(Pause if pauses else Crash)(*when) for pauses, *when in plan["faults"]]
     slow = straggling(1.0, 0.7, plan["seed"])
@@ -169,7 +173,7 @@ def _probe(make, rows, plan):
         plan["losses"],
         cluster,
     )
-    return answers, log, [tuple(one) for one in run.attempts], [*run.deaths]
+    return log, [tuple(one) for one in run.attempts], [*run.deaths]
 
 
 # ---- what is expected ----------------------------------------------------------------
@@ -214,7 +218,7 @@ class _ExpectedScheduler:
         return max(below, *saves) if self.step > 2 else below
 
     def on_report(self, trial, rung, loss):
-        self.first.setdefault((trial, rung), loss)
+        return self.first.setdefault((trial, rung), loss)
 
     def on_saved(self, trial, step):
         self.saves.append((trial, step))
@@ -234,24 +238,22 @@ class _ExpectedScheduler:
 
     def mistake(self, job, right):
         """Return the kind of a wrong answer to `next_job`, for its hint."""
+        own, known = job and job[:2], type(job) is tuple and len(job) == 4
+        if job is not None and not known:
+            return "shape"
+        if own in self.first:
+            return "given up" if self.tries[own] == TRIES else "reported"
+        if right and own == right[:2]:
+            return "start"
+        if right and right[:2] in self.given[:-1]:
+            return "lost first"
         if job is None:
             return "idle"
-        if type(job) is not tuple or len(job) != 4:
-            return "shape"
-        trial, rung = job[:2]
-        if right and job[:2] == right[:2]:
-            return "start"
-        if job[:2] in self.first:
-            return "reported"
-        if job[:2] in self.given:
-            return "twice"
-        if rung and trial not in self.losses(rung - 1):
-            return "unknown"
-        if rung and trial not in self.top(self.losses(rung - 1)):
+        if own in self.given:
+            return "lost once" if self.tries[own] else "twice"
+        if own[1] and own[0] not in self.top(self.losses(own[1] - 1)):
             return "not in the top"
-        if not rung and trial >= self.trials:
-            return "limit"
-        return "lost first" if right and right[:2] in self.given[:-1] else "order"
+        return "order" if right else "limit"
 
 
 # ---- the comparison ------------------------------------------------------------------
@@ -266,40 +268,57 @@ _ROWS = [
         (2, {9: NAN, 5: 0.2, 4: NAN, 3: 0.1, 8: 0.4, 7: 0.3, 1: -1.0})])]  # fmt: skip
 
 
-def _judge(make, step, least, most, eta, trials, workers):
-    """Raise at the first answer of a run that is not the expected one."""
-    plan = _plan(step, least, most, eta, trials, workers)
-    args = _ROWS, plan
-    answers, log, attempts, deaths = kit.call(_probe, make, *args, without=WITHOUT)
-    twin = _ExpectedScheduler(trials, plan["rungs"], eta, step)
-    for (name, by, asked), yours in zip(_ROWS, answers, strict=True):
-        twin.eta = by
-        right = rung_steps(*asked, by) if name == "rungs" else twin.top(asked)
+def _judge(make, step, *sizes):
+    """Raise at the first answer in several runs that is not the expected one."""
+    plans = [_plan(step, *sizes) for _ in range(RUNS)]
+    answers, runs = kit.call(_probe, make, _ROWS, plans, without=WITHOUT)
+    for (name, eta, asked), yours in zip(_ROWS, answers, strict=True):
+        if name == "rungs":
+            right, what = rung_steps(*asked, eta), "{} to {} steps".format(*asked)
+        else:
+            right, what = _ExpectedScheduler(0, [], eta, step).top(asked), f"{asked}"
         if yours != right:
-            what = "{} to {} steps".format(*asked) if name == "rungs" else f"{asked}"
-            found = f"{name}, eta {by}, of {what}:\n  expected  {right}"
+            found = f"{name}, eta {eta}, of {what}:\n  expected  {right}"
             raise Wrong(f"{found}\n  yours     {yours}", kind=name)
-    twin.eta, calls, given = eta, 0, 0
-    for name, args, yours in log:
+    for plan, run in zip(plans, runs, strict=True):
+        _follow(make, plan, *run)
+
+
+def _follow(make, plan, log, attempts, deaths):
+    """Raise at the first answer in a run that is not the expected one."""
+    sizes = (plan[name] for name in ("trials", "rungs", "eta", "step"))
+    twin, given = _ExpectedScheduler(*sizes), 0
+    for call, (name, args, yours) in enumerate(log, 1):
+        lost = ", ".join(map(str, twin.queue)) or "none"
         right = getattr(twin, name)(*args)
-        if name == "next_job":
-            calls += 1
-            given += type(yours) is tuple and yours[0] not in plan["poison"]
-        if name not in ("next_job", "wanted") or yours == right:
+        job = name == "next_job" and type(yours) is tuple
+        given += job and yours[0] not in plan["poison"]
+        if name not in _ANSWERED or yours == _plain(right):
             continue
         kind = twin.mistake(yours, right) if name == "next_job" else name
-        asked = f"Call {calls} of next_job" if name == "next_job" else f"wanted{args}"
-        found = f"{asked}: expected {_words(right)}; yours is {_words(yours)}."
+        asked = _ANSWERED[name].format(*args)
+        found = f"Call {call}, {asked}: expected {_words(right)}; yours is "
+        found += f"{_words(yours)}.\n{_state(twin, lost)}"
+        if kind in ("start", "wanted"):
+            found += f"\n{_table(kit.call(_raced, make, without=WITHOUT))}"
         begun = sorted(map(TuningAttempt._make, attempts), key=lambda a: a.begun_s)
-        run = TuningRun(begun[: max(given, 1)], workers, deaths)
+        run = TuningRun(begun[: max(given, 1)], plan["workers"], deaths)
         picture = tasks(run, "Your run, up to its first mistake")
-        raise Wrong(f"{found}\n{_state(twin)}", picture=picture, kind=kind)
+        raise Wrong(found, picture=picture, kind=kind)
+    if twin.next_job() or len(twin.first) < plan["trials"]:
+        raise Inconclusive("A run ended before all trials had: run this cell again.")
+
+
+_ANSWERED = {
+    "next_job": "next_job()",
+    "wanted": "wanted({}, {})",
+    "on_report": "the loss after on_report({}, {}, {})",
+}
 
 
 def _plan(step, least, most, eta, trials, workers):
     """Draw the losses and faults of a run; some losses are equal, some NaN."""
     rungs, faults = rung_steps(least, most, eta), []
-    values = [NAN, *range(trials)]
     for worker in range(workers if step > 1 else 0):
         at_s = 0.0
         for _ in range(4):
@@ -310,9 +329,13 @@ def _plan(step, least, most, eta, trials, workers):
     few = {*_random.sample(range(trials), 2)} if step > 1 else set()
     chance = {"seed": _random.getrandbits(32), "again": 0.3 * (step > 1)}
     size = {"step": step, "least": least, "most": most, "eta": eta, "trials": trials}
-    losses = [[_random.choice(values) / 10 for _ in rungs] for _ in range(trials)]
+    losses = [[_drawn_loss(trials) for _ in rungs] for _ in range(trials)]
     how = {"rungs": rungs, "losses": losses, "faults": faults, "poison": few}
     return {**chance, **size, **how, "workers": workers, "calls": 100 + 60 * trials}
+
+
+def _drawn_loss(trials):
+    return NAN if _random.random() < 0.15 else _random.randrange(trials) / 10
 
 
 def _words(said):
@@ -321,7 +344,7 @@ def _words(said):
     return "no job" if said is None else said
 
 
-def _state(twin):
+def _state(twin, lost):
     """Return what was reported in each rung, the top 1/eta before a bar."""
     rows = [("rung", "steps", "reported (trial: loss), the top 1/eta before the bar")]
     for rung, steps in enumerate(twin.rungs):
@@ -332,20 +355,13 @@ def _state(twin):
         words = [*words, "|", *(f"{t}: {losses[t]:g}" for t in rest)]
         rows.append((str(rung), str(steps), excerpt(words, 0, 64)))
     if twin.step > 1:
-        rows.append(("lost", "", ", ".join(map(str, twin.queue)) or "none"))
+        rows.append(("lost", "", lost))
     return "\n".join(aligned(rows, "<><"))
 
 
 def _table(yours):
-    """Return the steps of each seed beside others', and yours by those of ASHA."""
-    others = (
-        lambda trials, least, most, eta: random_search(trials, most),
-        lambda n, least, most, eta: SynchronousHalving(
-            n, rung_steps(1, most, eta), eta
-        ),
-        lambda trials, least, most, eta: Asha(trials, rung_steps(1, most, eta), eta),
-    )
-    steps = [[_steps_to_loss(make, seed) for make in others] for seed in SEEDS]
+    """Return the steps of each seed beside those of other schedulers, as text."""
+    steps = _steps_of_others()
     rows = [("seed", "random search", "synchronous halving", "yours")]
     for seed, (*baselines, _), own in zip(SEEDS, steps, yours, strict=True):
         rows.append((str(seed), *(f"{each:,.0f}" for each in (*baselines, own))))
@@ -354,7 +370,22 @@ def _table(yours):
     lines += aligned(rows, ">>>>")
     lines += [f"Random search takes {_ratio(drawn, yours):.1f} times your steps, and "]
     lines[-1] += f"synchronous halving {_ratio(halving, yours):.2f} times (medians)."
-    return "\n".join(lines), _ratio(yours, enough)
+    if (excess := _ratio(yours, enough)) > 1:
+        lines += [f"Of your steps, {1 - 1 / excess:.0%} are not needed."]
+    return "\n".join(lines)
+
+
+@cache
+def _steps_of_others():
+    """Return the steps of random search, synchronous halving and ASHA, by seed."""
+    others = (
+        lambda trials, least, most, eta: random_search(trials, most),
+        lambda n, least, most, eta: SynchronousHalving(
+            n, rung_steps(1, most, eta), eta
+        ),
+        lambda trials, least, most, eta: Asha(trials, rung_steps(1, most, eta), eta),
+    )
+    return [[_steps_to_loss(make, seed) for make in others] for seed in SEEDS]
 
 
 def _ratio(some, others):
@@ -363,6 +394,11 @@ def _ratio(some, others):
 
 def _is(*kinds):
     return lambda f: f["kind"] in kinds
+
+
+def _fails_in_next_job(facts):
+    cause = facts["failure"].cause
+    return type(cause) in (IndexError, TypeError) and "next_job()" in str(cause)
 
 
 # fmt: off
@@ -379,15 +415,14 @@ HINTS = [
         "NaN compares as False with everything, so that sorted() leaves it, and what "
         "is around it, anywhere. Sort by three things: is it NaN, the loss, the "
         "trial. Cut, and then drop NaN."]),
-    Hint(_is("shape"), [
+    Hint(lambda f: f["kind"] == "shape" if "kind" in f else _fails_in_next_job(f), [
         "`choose` returns (trial, rung) or None, and `next_job` makes the job of it: "
         "whole numbers, with a rung that there is.",
         "Call `choose()` on a new scheduler in a cell. Is what you get a tuple of two "
         "numbers? Which rung does a trial of the top rung go to?"]),
     Hint(_is("idle"), [
-        "A worker is free and gets no job, though there is one: a job that was lost, "
-        "a trial that may be promoted, or a new one. ASHA waits for no rung to be "
-        "complete.",
+        "A worker is free and gets no job, though there is one: a trial that may be "
+        "promoted, or a new one. ASHA waits for no rung to be complete.",
         "Read the table of the verdict from the top rung down: which trial before the "
         "bar was not promoted yet? If there is none, were all trials begun? Which "
         "line of `choose` returns None here?"]),
@@ -396,12 +431,22 @@ HINTS = [
         "slow. What is in `self.lost` may be done by now.",
         "Look at the moment at which you take a job from `self.lost`, and at the rung "
         "of that job: is the trial among its losses?"]),
+    Hint(_is("given up"), [
+        "This job was lost three times, and was given up: it may be what kills the "
+        "workers. Its loss in this rung is NaN.",
+        "Which number does `self.times_lost` have for this job at its third loss, and "
+        "do you count before you compare, or after?"]),
+    Hint(_is("lost once"), [
+        "This job was lost, and was given out again already. Two messages may say "
+        "that it was lost: it stands in `self.lost` once.",
+        "Two detectors may suspect one worker. What does your `on_lost` do the second "
+        "time, if the job still waits?"]),
     Hint(_is("twice"), [
         "This job was given out before, and was not lost. A trial is promoted once "
         "from each rung, and each new trial has a new number.",
         "Which line notes that a trial was promoted, and from which rung? A worker "
         "that trains it has reported nothing yet, so losses cannot tell."]),
-    Hint(_is("not in the top", "unknown"), [
+    Hint(_is("not in the top"), [
         "The trial of your job is not in the top 1/eta of the rung below: it is "
         "behind the bar in the table of the verdict, or has not reported.",
         "Which rung's top do you take, and which loss of this trial is in it: the "
@@ -413,13 +458,18 @@ HINTS = [
     Hint(_is("lost first"), [
         "A lost job goes first, in the order in which they were lost. A promotion may "
         "come every time, and then it would wait for ever.",
-        "What does `choose` ask first? And does a job that is lost twice before it is "
-        "given out stand in `self.lost` twice, or count twice?"]),
+        "What does `choose` look at first, and which end of `self.lost` does it take? "
+        "Is a job there at all after its first and its second loss?"]),
     Hint(_is("order"), [
         "There are several jobs, and this is not the first: the highest rung with a "
         "trial that may be promoted, its best such trial, and only then a new one.",
         "Write down for each rung, from the top down, who may be promoted. In which "
         "order does your loop look at the rungs?"]),
+    Hint(_is("on_report"), [
+        "A trial has one loss in a rung: the first that was reported, or NaN if it "
+        "was given up. What comes later may be a copy, or of a second training.",
+        "What is in `self.losses[rung]` before this call? Two jobs of one trial may "
+        "report two losses, and a promotion may rest on the first one."]),
     Hint(_is("start"), [
         "The trial and rung are right; the job begins at another step. A trial goes "
         "on from its last checkpoint, and from the end of the rung below at least.",
@@ -430,9 +480,4 @@ HINTS = [
         "a loss of this trial.",
         "The verdict names trial and rung. Is the trial in `self.losses[rung]`, and "
         "what do you return then? A given-up job has a loss, too."]),
-    Hint(_is("excess"), [
-        "Too many steps were trained until a good loss was there. Does a job train "
-        "steps again that a checkpoint has?",
-        "A trial that was promoted goes on where it reported, at the end of the rung "
-        "below. What does `start_of` return for a trial without later checkpoints?"]),
 ]

@@ -147,12 +147,12 @@ class _TuningSimulation:
                 continue
             if (job := self.scheduler.next_job()) is None:
                 return
-            self._check_job(job)
+            job = self._checked(job)
             step_s = self.cluster.seconds_a_step(worker, job.trial)
             self.running[worker] = _TrialUnderWay(worker, job, self.now_s, step_s)
             self._plan(self.running[worker], job.start)
 
-    def _check_job(self, job):
+    def _checked(self, job):
         most = len(self.configurations)
         whole = isinstance(job, tuple) and [*map(type, job)] == [int] * 4
         if not (whole and 0 <= job[0] < most and job[1] >= 0 <= job[2] <= job[3]):
@@ -161,6 +161,7 @@ class _TuningSimulation:
                 f"with a trial from 0 to {most - 1}, a rung from 0 on, and a start "
                 "from 0 to stop."
             )
+        return TuningJob(*job)
 
     def _plan(self, running, step):
         """Plan the next checkpoint of a job, or its end."""
