@@ -148,15 +148,22 @@ def _plain(said):
 
 def _probe(make, rows, plans):
     """Return the answers to the rows; and of each run its log, attempts and deaths."""
-    answers = []
-    for name, eta, asked in rows:
-        least, most = asked if name == "rungs" else (1, eta)
-        scheduler = called(make, 9, least, most, eta)
-        if name == "top":
-            scheduler.losses[0] = dict(asked)
-        found = scheduler.rungs if name == "rungs" else called(scheduler.top, 0)
-        answers.append([*found] if isinstance(found, list | tuple) else repr(found))
+    answers = [_answer(make, *row) for row in rows]
     return answers, [_logged(make, plan) for plan in plans]
+
+
+def _answer(make, name, eta, asked):
+    """Return what a method says in a state: the losses of rungs, all else follows."""
+    if name == "rung_steps":
+        return [*called(make, 9, *asked, eta).rungs]
+    scheduler = called(make, 9, 1, eta**2, eta)
+    scheduler.losses = [dict(losses) for losses in asked]
+    scheduler.promoted = [*map(set, asked[1:]), set()]
+    scheduler.begun = len(asked[0])
+    if name == "choose":
+        return [_plain(called(scheduler.choose)) for _ in range(4)]
+    found = called(scheduler.top, 0)
+    return [*found] if isinstance(found, list | tuple) else repr(found)
 
 
 def _logged(make, plan):
@@ -258,14 +265,21 @@ class _ExpectedScheduler:
 
 # ---- the comparison ------------------------------------------------------------------
 
+# fmt: off
 _ROWS = [
-    *(("rungs", eta, (least, most)) for least, most, eta in [
+    *(("rung_steps", eta, sizes) for *sizes, eta in [
         (1, 9, 3), (1, 1000, 10), (1, 243, 3), (2, 100, 4), (5, 5, 2), (3, 10, 4)]),
-    *(("top", eta, losses) for eta, losses in [
+    *(("top", eta, [losses, {}, {}]) for eta, losses in [
         (3, {0: 0.5, 1: 0.4, 2: 0.3}), (3, {0: 0.5, 1: 0.4}), (2, {}),
         (2, {4: 0.3, 2: 0.3, 7: 0.3, 1: 0.9}), (3, {6: 0.3, 8: 0.2, 1: 0.3, 0: 0.9}),
         (2, {0: NAN, 1: NAN, 2: 0.7, 3: NAN}), (2, {0: NAN, 1: 0.2, 2: NAN, 3: 0.1}),
-        (2, {9: NAN, 5: 0.2, 4: NAN, 3: 0.1, 8: 0.4, 7: 0.3, 1: -1.0})])]  # fmt: skip
+        (2, {8: NAN, 5: 0.2, 4: NAN, 3: 0.1, 6: 0.4, 7: 0.3, 1: -1.0})]),
+    *(("choose", eta, rungs) for eta, rungs in [
+        (2, [{0: 0.4, 1: 0.1, 2: 0.3, 3: 0.2}, {0: 0.6, 1: 0.5}, {}]),
+        (2, [{0: 0.9, 1: 0.8, 2: 0.2, 3: 0.1}, {}, {}]),
+        (3, [{t: t / 10 for t in range(9)}, {0: 0.3, 1: 0.1, 2: 0.2}, {1: 0.5}])]),
+]
+# fmt: on
 
 
 def _judge(make, step, *sizes):
@@ -273,15 +287,32 @@ def _judge(make, step, *sizes):
     plans = [_plan(step, *sizes) for _ in range(RUNS)]
     answers, runs = kit.call(_probe, make, _ROWS, plans, without=WITHOUT)
     for (name, eta, asked), yours in zip(_ROWS, answers, strict=True):
-        if name == "rungs":
-            right, what = rung_steps(*asked, eta), "{} to {} steps".format(*asked)
-        else:
-            right, what = _ExpectedScheduler(0, [], eta, step).top(asked), f"{asked}"
+        right, kind = _right(name, eta, asked, yours)
         if yours != right:
-            found = f"{name}, eta {eta}, of {what}:\n  expected  {right}"
-            raise Wrong(f"{found}\n  yours     {yours}", kind=name)
+            found = f"{name}, eta {eta}, of {asked}:\n  expected  {right}"
+            raise Wrong(f"{found}\n  yours     {yours}", kind=kind)
     for plan, run in zip(plans, runs, strict=True):
         _follow(make, plan, *run)
+
+
+def _right(name, eta, asked, yours):
+    """Return the right answer to a row, and the kind of mistake if yours differs."""
+    if name == "rung_steps":
+        return rung_steps(*asked, eta), name
+    twin, right, kind = _ExpectedScheduler(9, [1, eta, eta**2], eta, 1), [], ""
+    if name == "top":
+        return twin.top(asked[0]), name
+    rungs = enumerate(asked)
+    twin.first = {(t, r): loss for r, losses in rungs for t, loss in losses.items()}
+    twin.given = [*twin.first]
+    for own in yours:
+        job = twin.next_job()
+        right.append(job and job[:2])
+        if own != right[-1]:
+            kind = kind or twin.mistake(
+                (*own, 0, 0) if type(own) is tuple else own, job
+            )
+    return right, kind
 
 
 def _follow(make, plan, log, attempts, deaths):
@@ -403,7 +434,7 @@ def _fails_in_next_job(facts):
 
 # fmt: off
 HINTS = [
-    Hint(_is("rungs"), [
+    Hint(_is("rung_steps"), [
         "Each rung has eta times the steps of the one below, and none has more than "
         "`most`. How many are there, counted in whole numbers?",
         "math.log(1000, 10) is 2.9999999999999996, and int() of it is 2. Multiply "
@@ -436,11 +467,6 @@ HINTS = [
         "workers. Its loss in this rung is NaN.",
         "Which number does `self.times_lost` have for this job at its third loss, and "
         "do you count before you compare, or after?"]),
-    Hint(_is("lost once"), [
-        "This job was lost, and was given out again already. Two messages may say "
-        "that it was lost: it stands in `self.lost` once.",
-        "Two detectors may suspect one worker. What does your `on_lost` do the second "
-        "time, if the job still waits?"]),
     Hint(_is("twice"), [
         "This job was given out before, and was not lost. A trial is promoted once "
         "from each rung, and each new trial has a new number.",
@@ -455,11 +481,11 @@ HINTS = [
         "All trials were begun. A free worker then gets a promotion or nothing.",
         "How many trials are there, and which number has the last one? Compare "
         "`self.begun` with `self.trials` before you begin one more."]),
-    Hint(_is("lost first"), [
-        "A lost job goes first, in the order in which they were lost. A promotion may "
-        "come every time, and then it would wait for ever.",
+    Hint(_is("lost first", "lost once"), [
+        "A lost job goes first, in the order in which they were lost, and once: two "
+        "messages about one loss are one loss, as long as the job waits.",
         "What does `choose` look at first, and which end of `self.lost` does it take? "
-        "Is a job there at all after its first and its second loss?"]),
+        "Is a job there at all after its first and its second loss, and how often?"]),
     Hint(_is("order"), [
         "There are several jobs, and this is not the first: the highest rung with a "
         "trial that may be promoted, its best such trial, and only then a new one.",

@@ -1,4 +1,4 @@
-"""Ranks a trial by counting the better ones, and notes every job that it gave out."""
+"""Ranks a trial by counting the better ones, and lists all jobs to take the first."""
 
 POINTS = 12.0
 HINT = ""
@@ -21,17 +21,18 @@ class Rungs(Scheduler):
 
 class Asha(Rungs):
     def choose(self):
-        if not hasattr(self, "given"):
-            self.given = set()
         jobs = [
             (trial, rung + 1)
             for rung in reversed(range(len(self.rungs) - 1))
             for trial in self.top(rung)
+            if trial not in self.promoted[rung]
         ]
-        jobs += [(trial, 0) for trial in range(self.trials)]
-        job = next((job for job in jobs if job not in self.given), None)
-        self.given.add(job)
-        return job
+        jobs += [(trial, 0) for trial in range(self.begun, self.trials)] + [None]
+        if jobs[0] is not None:
+            trial, rung = jobs[0]
+            self.promoted[rung - 1] |= {trial} if rung else set()
+            self.begun += rung == 0
+        return jobs[0]
 
     def on_report(self, trial, rung, loss):
         self.losses[rung][trial] = loss
