@@ -59,12 +59,17 @@ class TuningCluster:
 
 
 def straggling(step_s: float, deviation: float, seed: int = 0) -> Callable:
-    """Return a `step_s` that is longer for each job by a random factor, 1 + |z|.
+    """Return a `step_s` that is longer by a random factor for each worker and trial.
 
-    z is normal with this standard deviation, as in Li et al. (2020), appendix A.1.
+    The factor is 1 + |z|, z normal with this standard deviation, as in Li et al.
+    (2020), appendix A.1.
     """
-    draw = random.Random(seed)
-    return lambda worker, trial: step_s * (1 + abs(draw.gauss(0, deviation)))
+
+    def step_of(worker, trial):
+        draw = random.Random(f"{seed}, {worker}, {trial}")
+        return step_s * (1 + abs(draw.gauss(0, deviation)))
+
+    return step_of
 
 
 def simulate_tuning(
@@ -142,20 +147,21 @@ class _TuningSimulation:
                 continue
             if (job := self.scheduler.next_job()) is None:
                 return
-            self._check_job(job)
+            job = self._checked(job)
             step_s = self.cluster.seconds_a_step(worker, job.trial)
             self.running[worker] = _TrialUnderWay(worker, job, self.now_s, step_s)
             self._plan(self.running[worker], job.start)
 
-    def _check_job(self, job):
-        trial, rung, start, stop = job
-        known = 0 <= trial < len(self.configurations)
-        if not known or rung < 0 or not 0 <= start <= stop:
+    def _checked(self, job):
+        most = len(self.configurations)
+        whole = isinstance(job, tuple) and [*map(type, job)] == [int] * 4
+        if not (whole and 0 <= job[0] < most and job[1] >= 0 <= job[2] <= job[3]):
             raise InvalidArgument(
-                f"next_job returned {job}: trial is the index of one of "
-                f"{len(self.configurations)} configurations, rung is at least 0, and "
-                "start is from 0 to stop."
+                f"next_job returned {job!r}: give None, or (trial, rung, start, stop) "
+                f"with a trial from 0 to {most - 1}, a rung from 0 on, and a start "
+                "from 0 to stop."
             )
+        return TuningJob(*job)
 
     def _plan(self, running, step):
         """Plan the next checkpoint of a job, or its end."""
