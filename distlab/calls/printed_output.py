@@ -1,6 +1,7 @@
 """The output of ranks, or workers: shown line by line as it arrives, and kept."""
 
 import sys
+from collections.abc import Sequence
 
 from distlab.calls.progress import Progress
 
@@ -17,11 +18,19 @@ class Console:
     are shown; up to 64 million characters per rank are kept.
 
     who: the name of the printing processes, such as "rank".
+    where: the name of each one's node, if they run on several.
     """
 
-    def __init__(self, world_size: int, quiet: bool, who: str = "rank"):
+    def __init__(
+        self,
+        world_size: int,
+        quiet: bool,
+        who: str = "rank",
+        where: Sequence[str] = (),
+    ):
         self._quiet = quiet
-        self._who = who
+        on = [f" on {node}" for node in where] or [""] * world_size
+        self._names = [f"{who} {rank}{on[rank]}" for rank in range(world_size)]
         self._kept = [[] for _ in range(world_size)]
         self._size = [0] * world_size
         self._shown = self._hidden = 0
@@ -45,7 +54,7 @@ class Console:
         if visible:
             Progress.make_room()
             sys.stdout.write(
-                "".join(f"[{self._who} {rank}] {line}\n" for line in visible)
+                "".join(f"[{self._names[rank]}] {line}\n" for line in visible)
             )
             sys.stdout.flush()
 

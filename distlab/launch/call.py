@@ -123,7 +123,9 @@ class RunningCall:
             elif isinstance(what, FrameReceived):
                 self._hear(what)
             elif isinstance(what, Ended) and what.index not in self.outcomes:
-                self.outcomes[what.index] = self._ended(what.index, what.status)
+                outcome = self._ended(what.index, what.status)
+                outcome.details |= {"why": what.why} if what.why else {}
+                self.outcomes[what.index] = outcome
 
     def _ended(self, rank, status):
         """Return the outcome of a rank that ended without sending one."""

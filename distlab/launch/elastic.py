@@ -39,7 +39,7 @@ from distlab.launch.report import Report
 from distlab.launch.scene import how_it_died
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
-from distlab.launch.world import check_timeout, refuse_nested
+from distlab.launch.world import RankHosts, check_timeout, refuse_nested
 from distlab.patience import patience
 from distlab.processes import (
     FrameReceived,
@@ -101,6 +101,7 @@ def run_elastic(
     faults: Fault | Sequence[Fault] | Callable[[int, int], Iterable[Fault]] = (),
     timeout_s: float = 60,
     quiet: bool = False,
+    on: RankHosts | None = None,
 ) -> ElasticReport:
     """Call `fn(comm, kept, *args)` on ranks that may die and be replaced.
 
@@ -113,20 +114,25 @@ def run_elastic(
     suspect_after_s: how long a rank may do nothing while all others wait for it.
     faults: by process; its steps are counted through all its worlds. Or a function
         of (process, number of replacements) that returns its faults, such as `Storm`.
+    on: run on the nodes of a cluster, as `run` does. Processes of a node that dies are
+        started again on others, once the cluster has room for them.
 
     Raises: WorldFailed if a rank raises, if ranks deadlock, if fewer than `least` are
         left, or time runs out; InvalidArgument. No process is left behind.
     """
     refuse_nested("run_elastic")
     check_function(fn, (None, *args))
-    world_size = check_world_size(world_size)
+    world_size = check_world_size(world_size, simulated=on is not None)
+    if on is not None:
+        on.choose_backend("gloo", world_size)
     if not 1 <= least <= world_size:
         raise InvalidArgument(f"least={least}: between 1 rank and all {world_size}.")
     plan = faults if callable(faults) else _once(check_faults(faults, world_size))
     console = Console(world_size, quiet)
+    pack = partial(pack_task, fn, args)
     deadline = time.monotonic() + patience(check_timeout(timeout_s))
     with Interrupts() as interrupts, Progress() as progress:
-        run = _Elastic(world_size, console, plan, partial(pack_task, fn, args))
+        run = _Elastic(world_size, console, plan, pack, on)
         run.least, run.restarts, run.suspect_after_s = least, restarts, suspect_after_s
         try:
             while not interrupts.pending and not run.go_on():
@@ -159,7 +165,7 @@ class _Elastic:
 
     least, restarts, suspect_after_s = 1, 0, 5.0
 
-    def __init__(self, world_size, console, plan, pack):
+    def __init__(self, world_size, console, plan, pack, on):
         self._console, self._plan, self._pack = console, plan, pack
         self.worlds, self.results, self.members = [], {}, []
         self.inside, self.ready, self.starting = set(), set(), set(range(world_size))
@@ -170,19 +176,21 @@ class _Elastic:
         self._next_look, self._stuck, self._idle = 0.0, None, (None, 0.0)
         self._block = anonymous_file("distlab-notes")
         self.board = SharedTrace(world_size, self._block)
-        self.processes = Processes(
-            world_size,
-            "distlab.launch.elastic_rank:main",
-            preload=PRELOAD,
-            also=FOR_TRAINING if "distlab.train" in sys.modules else (),
-            shared=[self._block],
-            start_method=start_method()[0],
-            private_folder=True,
-        )
+        self.processes = self._started(world_size, on)
         for process in range(world_size):
             self._instruct(process)
         slow = ((f.rank, f.factor) for f in self._faults if isinstance(f, Slow))
         self._slowdown = Slowdown(self.processes, slow)
+
+    def _started(self, count, on):
+        how = {
+            "entry": "distlab.launch.elastic_rank:main",
+            "also": FOR_TRAINING if "distlab.train" in sys.modules else (),
+        }
+        if on is not None:
+            return on.start_processes(range(count), "gloo", self.board, **how)
+        how |= {"preload": PRELOAD, "shared": [self._block], "private_folder": True}
+        return Processes(count, start_method=start_method()[0], **how)
 
     def _instruct(self, process):
         """Send a new process its settings and its task."""
@@ -246,7 +254,7 @@ class _Elastic:
             outcome.rank = self.members.index(process)
             raise self.failed(Failure("raised", outcome))
 
-    def _bury(self, process, status):
+    def _bury(self, process, status, why):
         """Remove a process that has ended; start another if `restarts` allows it."""
         if process in self.results:
             return
@@ -255,7 +263,7 @@ class _Elastic:
             self._first = RankOutcome(rank, "died", time.monotonic(), status)
             self._ended[rank] = self._first.time, "died"
             how = self._how_it_died(process, rank, status)
-            self._change(f"process {process} {how}")
+            self._change(why or f"process {process} {how}")
         for state in (self.inside, self.ready, self.starting):
             state.discard(process)
         if self.restarts > 0:
@@ -276,7 +284,8 @@ class _Elastic:
 
     def _change(self, why):
         """End the present world for all its members, if it is not over yet."""
-        self._whys.append(why)
+        if why not in self._whys:  # a node says it for each of its processes
+            self._whys.append(why)
         if not self._over:
             self._over, self._over_at = True, time.monotonic()
             request = json.dumps({"over": len(self.worlds)}).encode()
@@ -310,7 +319,7 @@ class _Elastic:
         self._joining = set(self.members)
         self._over, self._ended, self._stuck, self._idle = False, {}, None, (None, 0.0)
         number = len(self.worlds)
-        meeting = str(Path(self.processes.folder) / f"world-{number}")
+        meeting = str(Path(self.processes.folder or "") / f"world-{number}")
         world = {"number": number, "processes": self.members, "meeting": meeting}
         for rank, process in enumerate(self.members):
             self.processes.send(process, json.dumps(world | {"rank": rank}).encode())

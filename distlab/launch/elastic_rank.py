@@ -30,6 +30,7 @@ from distlab.comm import Comm
 from distlab.comm.asynchronous import thread_of
 from distlab.errors import InvalidArgument, WorldChanged
 from distlab.launch.collective_hooks import watch
+from distlab.launch.network_store import NetworkStore
 from distlab.launch.outcome import outcome_of
 from distlab.launch.rank import END, describe, join, torchrun_names
 from distlab.patience import patience
@@ -112,7 +113,9 @@ class _Member:
 
     def __init__(self, child, most, faults):
         self.kept, self.over = {}, threading.Event()
-        self._recorder = Recorder(child.index, most, child.shared[0])
+        block, *store = child.shared
+        self._recorder = Recorder(child.index, most, block)
+        self._store = NetworkStore(*store) if store else None
         self._faults, self._lived = faults, 0
         self._worlds, self._sockets, self._number = queue.SimpleQueue(), set(), 0
         self._last_over = -1
@@ -179,7 +182,10 @@ class _Member:
         rank, world_size = world["rank"], len(world["processes"])
         os.environ.update(torchrun_names(rank, world_size))
         before = _open_sockets()
-        self._join_unless_over(rank, world_size, "gloo", world["meeting"])
+        place = world["meeting"]
+        if self._store is not None:
+            place = dist.PrefixStore(place, self._store)
+        self._join_unless_over(rank, world_size, "gloo", place)
         with self._lock:
             self._sockets = _open_sockets() - before
             if self.over.is_set():

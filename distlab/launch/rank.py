@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 import warnings
+from collections.abc import Sequence
 from datetime import timedelta
 
 import torch
@@ -23,6 +24,7 @@ from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
 from distlab.comm.relayed_comm import RelayedComm, RelayStream
 from distlab.launch.collective_hooks import refuse, watch
+from distlab.launch.network_store import NetworkStore
 from distlab.launch.outcome import outcome_of
 from distlab.peers import Disagreement
 from distlab.processes import Child
@@ -43,14 +45,17 @@ def main(child: Child) -> None:
     settings = json.loads(child.receive())
     rank, world_size = child.index, settings["world_size"]
     block, meeting_place = child.shared
-    os.environ.update(torchrun_names(rank, world_size))
+    names = torchrun_names(rank, world_size, settings.get("nodes"))
+    os.environ.update(names)
     torch.set_num_threads(settings["threads"])
     recorder = Recorder(rank, world_size, block)
     device = torch.device("cpu")
     if settings["backend"] == "nccl":
-        device = torch.device("cuda", rank)
+        device = torch.device("cuda", int(names["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
+    if settings.get("nodes"):
+        place = NetworkStore(meeting_place)
     comm = None
     leave = watch(lambda: comm)
     join(rank, world_size, settings["backend"], place)
@@ -90,14 +95,21 @@ def count_gpus(child: Child) -> None:
     child.send(json.dumps(torch.cuda.device_count()).encode())
 
 
-def torchrun_names(rank: int, world_size: int) -> dict[str, str]:
-    """Return the environment variables that torchrun sets for a rank."""
+def torchrun_names(
+    rank: int, world_size: int, nodes: Sequence[Sequence[int]] | None = None
+) -> dict[str, str]:
+    """Return the environment variables that torchrun sets for a rank.
+
+    nodes: the ranks of each node; without it there is one.
+    """
+    nodes = nodes or [range(world_size)]
+    node = next(number for number, ranks in enumerate(nodes) if rank in ranks)
     return {
         "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "GROUP_RANK": "0",
+        "LOCAL_RANK": str(nodes[node].index(rank)),
+        "GROUP_RANK": str(node),
         "WORLD_SIZE": str(world_size),
-        "LOCAL_WORLD_SIZE": str(world_size),
+        "LOCAL_WORLD_SIZE": str(len(nodes[node])),
     }
 
 
@@ -107,23 +119,28 @@ def pin_loopback() -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
 
 
-def join(rank: int, world_size: int, backend: str, place: str) -> None:
-    """Join the process group: rendezvous in the file `place`, over loopback only."""
-    pin_loopback()
+def join(rank: int, world_size: int, backend: str, place: str | dist.Store) -> None:
+    """Join the process group: rendezvous in the file `place`, over loopback only.
+
+    Or in a store, over the network interface that the environment names.
+    """
+    if isinstance(place, str):
+        pin_loopback()
+        place = dist.FileStore(place, world_size)
     if backend == "gloo":  # FSDP2, DeepSpeed and others would move to a GPU unasked
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dist.init_process_group(
             backend,
-            store=dist.FileStore(place, world_size),
+            store=place,
             rank=rank,
             world_size=world_size,
             timeout=timedelta(days=1),  # the kernel detects ranks that wait forever
         )
         if backend == "nccl":
             # Only after a collective of all may some of them batch their messages.
-            dist.barrier(device_ids=[rank])
+            dist.barrier(device_ids=[torch.cuda.current_device()])
 
 
 def _outcome(comm, arrivals, data, **how):

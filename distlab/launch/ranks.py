@@ -49,10 +49,12 @@ class Ranks:
     noted: whether the ranks record their messages.
     script: whether they run a script of their own.
     most_s: seconds that a call may take on a busy machine, if more than its limit.
+    where: the name of each rank's node, if they run on several.
     `close` may be called at any time, repeatedly, and frees all resources.
     """
 
     noted, script, most_s = True, False, 0.0
+    where: Sequence[str] = ()
 
     def __init__(
         self, world_size: int, backend: str, *, persistent: bool, start_method: str
@@ -113,8 +115,9 @@ class Ranks:
                     elif isinstance(what, Lines):
                         console.add(what.index, what.text)
                     elif isinstance(what, Ended):
-                        said = {"starting": console.output()[what.index]}
-                        died = RankOutcome(what.index, "died", 0, what.status, said)
+                        facts = {"starting": console.output()[what.index]}
+                        facts |= {"why": what.why} if what.why else {}
+                        died = RankOutcome(what.index, "died", 0, what.status, facts)
                         raise Failure("died", died)
                 if time.monotonic() > deadline:
                     raise Failure("late start", timeout_s=_START_S)
@@ -165,6 +168,10 @@ class Ranks:
         """Return the exception with the diagnosis of a `Failure` of these ranks."""
         how = {"noted": self.noted, "script": self.script}
         return tell(failure, self.board, faults, output, **how)
+
+    def notes(self) -> list[str]:
+        """Return sentences for the report on where these ranks run."""
+        return []
 
     def loose_ends(self) -> list[str]:
         """Return sentences about messages and collectives begun but not matched."""

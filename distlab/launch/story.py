@@ -131,16 +131,17 @@ class _Story:
     def _died(self):
         first = self.failure.first
         how = how_it_died(first.value, self.scene.planned())
-        lines = [f"rank {first.rank} {how}", ""]
+        cause = first.details.get("why") or f"rank {first.rank} {how}"
+        lines = [cause, ""]
         last = self.scene.last_event(first.rank)
         if last:
             lines.append(f"    {last}")
-        elif self.noted and not first.details:
+        elif self.noted and "starting" not in first.details:
             lines.append("    It had not finished any Comm call.")
         said = filter(str.strip, self.scene.last_words().splitlines())
         said = [line for line in said if not line.startswith("frame #")]  # of C++
         lines += [f"    It said: {line}" for line in said[-6:]]
-        return self._write(RankDied, lines, first.rank, how)
+        return self._write(RankDied, lines, first.rank, first.details.get("why", how))
 
     def _deadlock(self):
         stuck = self.failure.stuck

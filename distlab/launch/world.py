@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 from distlab.calls.printed_output import Console
 from distlab.calls.serialize import check_function, pack_task
@@ -22,10 +23,42 @@ from distlab.launch.relayed import RelayedRanks, Relaying
 from distlab.launch.report import Report
 from distlab.launch.simulate import simulate
 from distlab.patience import patience
-from distlab.processes import Interrupts, inside
+from distlab.processes import Interrupts, Processes, inside
+from distlab.recorder import SharedTrace
 from distlab.simulated import Fabric
 
-__all__ = ["World", "check_timeout", "in_turn", "refuse_nested", "run", "run_once"]
+__all__ = [
+    "RankHosts",
+    "World",
+    "check_timeout",
+    "in_turn",
+    "refuse_nested",
+    "run",
+    "run_once",
+]
+
+
+class RankHosts(Protocol):
+    """What `on=` takes: the nodes of a cluster, which can run ranks."""
+
+    def choose_backend(self, backend: str, world_size: int) -> str:
+        """Return "gloo" or "nccl" for ranks on these nodes.
+
+        Raises: InvalidArgument if these nodes have not enough for them.
+        """
+
+    def start_ranks(self, world_size: int, backend: str, *, persistent: bool) -> Ranks:
+        """Start ranks on the nodes; return them."""
+
+    def start_processes(
+        self,
+        numbers: Sequence[int],
+        backend: str,
+        board: SharedTrace,
+        entry: str,
+        also: Sequence[str] = (),
+    ) -> Processes:
+        """Start processes with these numbers on the nodes; return them."""
 
 
 def run(
@@ -40,6 +73,7 @@ def run(
     fabric: Fabric | None = None,
     own_args: Sequence[Sequence] = (),
     relayed: bool | Relaying = False,
+    on: RankHosts | None = None,
 ) -> Report:
     """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
 
@@ -55,6 +89,7 @@ def run(
     own_args: for each rank its further arguments, after `args`, which no other gets.
     relayed: carry all messages through this process, and treat ranks as untrusted:
         they have no process group, and return plain data. More in `Relaying`.
+    on: run the ranks on the nodes of a cluster, such as `ray_cluster()`.
 
     Raises: WorldFailed, as one of its kinds, if a rank raises, dies, deadlocks, skips a
     collective or takes too long; InvalidArgument, NotSerializable, NestedWorld before
@@ -62,6 +97,7 @@ def run(
     """
     how = {"faults": faults, "timeout_s": timeout_s, "quiet": quiet, "fabric": fabric}
     how |= {"backend": backend, "own_args": own_args, "relayed": relayed}
+    how |= {"on": on}
     return in_turn(fn, world_size, [args], **how)[0]
 
 
@@ -77,13 +113,18 @@ def in_turn(
     fabric: Fabric | None = None,
     own_args: Sequence[Sequence] = (),
     relayed: bool | Relaying = False,
+    on: RankHosts | None = None,
 ) -> list[Report]:
     """Run `fn` as `run` does for each of several `args`, on the same ranks if possible.
 
     Only the output of the first call is shown.
     """
     refuse_nested("run")
-    world_size = check_world_size(world_size, simulated=fabric is not None)
+    if on is not None and (relayed or fabric is not None):
+        other = "relayed" if relayed else "fabric"
+        raise InvalidArgument(f"Take on= or {other}=, not both: they exclude another.")
+    elsewhere = fabric is not None or on is not None
+    world_size = check_world_size(world_size, simulated=elsewhere)
     for args in arguments:
         check_function(fn, (*args, *own_args[0]) if own_args else args)
     faults = check_faults(faults, world_size)
@@ -100,9 +141,8 @@ def in_turn(
         relaying = Relaying() if relayed is True else relayed
         start = partial(RelayedRanks, world_size, relaying, start_method()[0])
         return run_once(start, calls, quiet=quiet, notes=start_notes(), **limit)
-    backend, notes = choose_backend(backend, world_size)
-    notes += start_notes()
-    start = partial(_new_ranks, world_size, backend, persistent=False)
+    backend, notes = _chosen(backend, world_size, on)
+    start = partial(_new_ranks, world_size, backend, on, persistent=False)
     return run_once(start, calls, quiet=quiet, notes=notes, **limit)
 
 
@@ -148,16 +188,18 @@ class World:
     failed or was interrupted the next one begins with fresh ranks, which its report
     notes. `close` ends the ranks; without `with`, so does the notebook's end.
 
-    timeout_s: the time limit of one call.
+    timeout_s: the time limit of one call. on: as of `run`.
 
     Raises: as `run` does; WorldClosed for a call after `close`.
     """
 
-    def __init__(self, world_size: int, *, backend: str = "gloo"):
+    def __init__(
+        self, world_size: int, *, backend: str = "gloo", on: RankHosts | None = None
+    ):
         refuse_nested("World")
-        self.world_size = check_world_size(world_size)
-        self.backend, self._notes = choose_backend(backend, self.world_size)
-        self._notes += start_notes()
+        self.world_size = check_world_size(world_size, simulated=on is not None)
+        self.backend, self._notes = _chosen(backend, self.world_size, on)
+        self._on = on
         self.timeout_s = 60
         self._lock = threading.Lock()
         self._closed = False
@@ -211,7 +253,7 @@ class World:
         return [f"Fresh ranks: {self._lost}, so what they had in memory is gone."]
 
     def _open_ranks(self, interrupts):
-        ranks = _new_ranks(self.world_size, self.backend, persistent=True)
+        ranks = _new_ranks(self.world_size, self.backend, self._on, persistent=True)
         self._ranks = _ready(ranks, interrupts)
         self._finalizer = weakref.finalize(self, self._ranks.close)
 
@@ -234,7 +276,17 @@ class World:
         self.close()
 
 
-def _new_ranks(world_size, backend, *, persistent):
+def _chosen(backend, world_size, on):
+    """Return the backend, and the notes for the report on how ranks start."""
+    if on is not None:
+        return on.choose_backend(backend, world_size), []
+    backend, notes = choose_backend(backend, world_size)
+    return backend, [*notes, *start_notes()]
+
+
+def _new_ranks(world_size, backend, on, *, persistent):
+    if on is not None:
+        return on.start_ranks(world_size, backend, persistent=persistent)
     method = start_method()[0]
     return Ranks(world_size, backend, persistent=persistent, start_method=method)
 
@@ -255,7 +307,7 @@ def _ready(ranks, interrupts):
 
 def _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes):
     """Run one call; return its report."""
-    console = Console(ranks.world_size, quiet)
+    console = Console(ranks.world_size, quiet, where=ranks.where)
     try:
         outcomes = ranks.call(
             tasks,
@@ -274,7 +326,7 @@ def _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes):
         output=console.output(),
         elapsed_s=max(outcome.time for outcome in outcomes) - ranks.board.began,
         backend=ranks.backend,
-        notes=[*notes, *ranks.loose_ends()],
+        notes=[*notes, *ranks.notes(), *ranks.loose_ends()],
     )
 
 

@@ -44,10 +44,14 @@ class Lines(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a process: `status` is its exit status, or minus the signal number."""
+    """The end of a process: `status` is its exit status, or minus the signal number.
+
+    why: the cause in words, if more than this process ended.
+    """
 
     index: int
     status: int
+    why: str = ""
 
 
 class Processes:

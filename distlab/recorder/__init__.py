@@ -17,6 +17,7 @@ region, so there are no locks. Four kinds of note:
 - *events*: finished events, in a ring that the kernel empties during the run.
 """
 
+from distlab.recorder.changes import NotesReader
 from distlab.recorder.layout import (
     DESTROYED,
     IN,
@@ -41,6 +42,7 @@ __all__ = [
     "OUT",
     "THREADED",
     "UNKNOWN_SIZE",
+    "NotesReader",
     "Now",
     "Post",
     "Recorder",

@@ -4,7 +4,7 @@ import math
 import mmap
 import os
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain
 
 from distlab.recorder.layout import (
@@ -37,6 +37,9 @@ class SharedTrace(Notes):
     `descriptor` is the shared block's, to be passed to each rank.
     began: start of the trace, by the clock that its events are timed with.
     presumed: states of ranks that are blocked without a record of it.
+    offsets_s: by rank, what to add to its clock to have this process's.
+    clock_error_s: how wrong the largest of these may be.
+    regroup_copied: called as `regroup`, if the block is a copy of blocks elsewhere.
     recent_only: True to drop all but the last events, in a long run.
     """
 
@@ -50,6 +53,8 @@ class SharedTrace(Notes):
         self._read = [0] * world_size
         self._pieces = [[] for _ in range(world_size)]
         self.presumed: dict[int, Now] = {}
+        self.offsets_s, self.clock_error_s = [0.0] * world_size, 0.0
+        self.regroup_copied = None
 
     def begin(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start a new trace with its own clock; it holds the events from here on."""
@@ -75,9 +80,17 @@ class SharedTrace(Notes):
             counts = (0, kept.start), (kept.stop, layout.posts)
             for begin, stop in (*counts, (layout.calls, layout.events)):
                 self._memory[base + begin : base + stop] = bytes(stop - begin)
+        if self.regroup_copied:
+            self.regroup_copied(regions, fresh)
         everyone = range(self.world_size)
         self._read = [self._counter(rank, READ) for rank in everyone]
         self._pieces = [[] for _ in everyone]
+
+    def write(self, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Copy what ranks elsewhere have noted: bytes, each with their offset."""
+        for at, piece in pieces:
+            self._memory[at : at + len(piece)] = piece
+        self.drain()
 
     def now(self, rank: int) -> Now:
         """Return the current state of `rank`."""
@@ -144,13 +157,15 @@ class SharedTrace(Notes):
             when -= self.began
             events.append(Event(rank, when, when, "fault", None, 0, 0, how))
         cut_s = self._clock() - self.began if cut else None
-        return Trace(self.world_size, events, cut_s)
+        error_s = self.clock_error_s
+        return Trace(self.world_size, events, cut_s, clock_error_s=error_s)
 
     def _event(self, rank, start, end, kind, peer, size, step, place):
+        began = self.began - self.offsets_s[rank]
         return Event(
             rank,
-            start - self.began,
-            None if math.isnan(end) else end - self.began,
+            start - began,
+            None if math.isnan(end) else end - began,
             KINDS[kind & (1 << GROUP_BITS) - 1],
             None if peer < 0 else peer,
             size,
@@ -170,7 +185,7 @@ class SharedTrace(Notes):
                 ("send", now.send_to, now.send_bytes),
                 ("recv", now.recv_from, now.recv_bytes),
             ]
-        start = now.since - self.began
+        start = now.since - self.began + self.offsets_s[rank]
         return [
             Event(rank, start, None, kind, peer, size, now.step, now.label, now.group)
             for kind, peer, size in sides

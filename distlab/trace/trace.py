@@ -18,7 +18,7 @@ Messages of nodes have numbers, since they are delayed, dropped, duplicated, reo
 import json
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from distlab.errors import InvalidArgument
@@ -104,6 +104,8 @@ class Trace:
         or recv is the number of its message, the same at both ends, and its label the
         message in words.
     clients: the number of actors, the last ones, that are clients of the others.
+    clock_error_s: how far the clocks of two ranks may be apart: events of different
+        ranks that are closer than that may have been in either order.
     """
 
     world_size: int
@@ -112,6 +114,7 @@ class Trace:
     shares: Shares | None = None
     who: str = "rank"
     clients: int = 0
+    clock_error_s: float = 0.0
 
     def __post_init__(self):
         self.events = sorted(self.events, key=lambda event: event.start)
@@ -164,8 +167,7 @@ class Trace:
             if rank not in began:
                 raise InvalidArgument(f"rank {rank} has set no mark {label!r}.")
         events = [e for e in self.events if e.start >= began[e.rank]]
-        who = {"who": self.who, "clients": self.clients}
-        return Trace(self.world_size, events, self.cut_s, **who)
+        return replace(self, events=events, shares=None)
 
     def groups(self) -> list[str]:
         """Return the groups that events are among, "" for the world, sorted."""
@@ -188,7 +190,7 @@ class Trace:
                 f"{', '.join(sorted(known)) or 'no events'}."
             )
         events = [event for event in self.events if event.group in found]
-        return Trace(self.world_size, events, self.cut_s)
+        return replace(self, events=events, shares=None)
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.

@@ -1,0 +1,192 @@
+"""A cluster of this machine's own: a process that starts, kills and adds its nodes.
+
+    cell ── LocalCluster ── frames ──▶ main: raylets of one head and several nodes
+         └─ ray.init ──────────────────────▶ the head, which has no CPUs
+
+All listen on loopback, as 127.0.0.1. They end with that process, which ends with the
+cell's.
+"""
+
+import json
+import os
+import signal
+import time
+from unittest import mock
+
+from distlab.errors import EngineFailed
+from distlab.patience import patience
+from distlab.processes import Child, Ended, FrameReceived, Lines, Processes
+from distlab.processes.child_processes import children
+from distlab.units import MB
+
+__all__ = ["LocalCluster", "attach", "main"]
+
+_LOOPBACK = "127.0.0.1"
+_STARTED_S = 240.0
+_ATTEMPTS = 3
+_STORE_BYTES = 80 * MB  # the least that Ray accepts
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_enable_worker_prestart": "0",
+    # Ray knows within 3 s that a node is gone, not after 13 s.
+    "RAY_health_check_initial_delay_ms": "0",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_failure_threshold": "3",
+}
+
+
+def attach(address: str) -> bool:
+    """Connect this process to a cluster; return False if it was connected before.
+
+    Raises: EngineFailed if there is none.
+    """
+    import ray
+
+    if ray.is_initialized():
+        return False
+    loopback = address.startswith(f"{_LOOPBACK}:")
+    from ray._private import worker
+
+    own = {"_node_ip_address": _LOOPBACK} if loopback else {}
+    try:
+        # Its thread for errors would print, when a node dies, what `run` raises.
+        silent = mock.patch.object(worker, "listen_error_messages", lambda *_: None)
+        with _loopback_stays(loopback), silent:
+            ray.init(address, log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise EngineFailed(
+            f"no Ray cluster answers at {address!r}: {said}\n"
+            "On the first machine: ray start --head; on each other one: ray start "
+            "--address=HOST:6379. Then ray_cluster('auto') on any of them."
+        ) from None
+    return True
+
+
+def _loopback_stays(also):
+    """Have Ray leave 127.0.0.1 as it is: it would take the outer address instead."""
+    from ray._private import services
+
+    kept = services.resolve_ip_for_localhost if not also else lambda host: host
+    return mock.patch.object(services, "resolve_ip_for_localhost", kept)
+
+
+class LocalCluster:
+    """A Ray cluster on this machine: a head without CPUs, and nodes with some.
+
+    The process of the cell is connected to the head, so any node may be killed.
+    address: the head's.
+
+    Raises: EngineFailed if it does not start.
+    """
+
+    def __init__(self, nodes: int, cpus: int):
+        self._processes = Processes(
+            1, f"{__name__}:main", disk_folder=True, environment=_SETTINGS
+        )
+        self._said = ""
+        try:
+            folder = self._processes.disk_folder
+            self.address = self._ask(start=nodes, cpus=cpus, folder=folder)
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self, **request):
+        """Return the answer to a request.
+
+        Raises: EngineFailed if there is none.
+        """
+        self._processes.send(0, json.dumps(request).encode())
+        deadline = time.monotonic() + patience(_STARTED_S)
+        while (left_s := deadline - time.monotonic()) > 0:
+            for event in self._processes.poll(left_s):
+                if isinstance(event, FrameReceived):
+                    return json.loads(event.payload)
+                if isinstance(event, Lines):
+                    self._said += event.text
+                elif isinstance(event, Ended):
+                    raise self._failed("ended")
+        raise self._failed(f"did not answer within {patience(_STARTED_S):g} s")
+
+    def _failed(self, how):
+        last = "\n".join(self._said.strip().splitlines()[-6:])
+        return EngineFailed(f"the process of the Ray cluster {how}. It said:\n{last}")
+
+    def kill_node(self, node_id: str) -> None:
+        """Kill a node at once, with all its processes."""
+        self._ask(kill=node_id)
+
+    def add_node(self, cpus: int) -> None:
+        """Start one more node."""
+        self._ask(add=cpus)
+
+    def close(self) -> None:
+        """End all of it, and remove its folder."""
+        self._processes.stop()
+
+
+def main(child: Child) -> None:
+    """Keep the nodes of a cluster, as the owner's frames request."""
+    order = json.loads(child.receive())
+    folder = os.environ["RAY_TMPDIR"] = order["folder"]
+    os.makedirs(os.path.join(folder, "ray"))
+    nodes = _Raylets(folder)
+    child.send(json.dumps(nodes.start(order["start"], order["cpus"])).encode())
+    while True:
+        request = json.loads(child.receive())
+        if "kill" in request:
+            nodes.kill(request["kill"])
+        else:
+            nodes.add(request["add"])
+        child.send(b"true")
+
+
+class _Raylets:
+    """The raylets of a cluster. Their sockets have short names, as the system asks."""
+
+    def __init__(self, folder):
+        self._folder, self._count = folder, 0
+        self._started = {}
+
+    def start(self, nodes, cpus):
+        """Start a head and some nodes; return the head's address."""
+        from ray.cluster_utils import Cluster
+
+        head = self._settings(0) | {"include_dashboard": False}
+        with _loopback_stays(True):
+            self._cluster = Cluster(True, head_node_args=head, shutdown_at_exit=False)
+        for _ in range(nodes):
+            self.add(cpus)
+        return self._cluster.address
+
+    def _settings(self, cpus):
+        self._count += 1
+        sockets = {
+            f"{name}_socket_name": os.path.join(self._folder, f"{name[0]}{self._count}")
+            for name in ("plasma_store", "raylet")
+        }
+        how = {"node_ip_address": _LOOPBACK, "object_store_memory": _STORE_BYTES}
+        return how | sockets | {"num_cpus": cpus}
+
+    def add(self, cpus):
+        """Start a node, again if it takes longer than Ray waits for it."""
+        for left in reversed(range(_ATTEMPTS)):
+            before = children(os.getpid())
+            try:
+                node = self._cluster.add_node(wait=False, **self._settings(cpus))
+            except Exception:
+                if not left:
+                    raise
+                for pid in set(children(os.getpid())) - set(before):
+                    os.kill(pid, signal.SIGKILL)
+            else:
+                self._started[node.node_id] = node
+                return
+
+    def kill(self, node_id):
+        """Kill a node with its raylet, which must not stay as a zombie."""
+        node = self._started.pop(node_id)
+        self._cluster.remove_node(node, allow_graceful=False)
