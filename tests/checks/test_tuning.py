@@ -65,8 +65,9 @@ def test_a_method_that_raises_is_named_with_the_call_that_it_failed_in():
 
 
 def test_a_run_that_ends_too_early_proves_nothing(monkeypatch):
-    plan = tuning._plan
-    monkeypatch.setattr(tuning, "_plan", lambda *sizes: plan(*sizes) | {"calls": 9})
+    plan = tuning._plan(1, *CASE)
+    plan.calls = 9
+    monkeypatch.setattr(tuning, "_plan", lambda *sizes: plan)
     assert judge(tuning.promotes, learner()["Asha"], CASE).outcome == "inconclusive"
 
 
