@@ -10,8 +10,9 @@ Source: Li et al. (2020, arXiv:1810.05934), algorithm 2.
 import math
 import random
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from statistics import median
+from types import SimpleNamespace
 
 from distlab.checks import kit
 from distlab.checks.kit import Hint, Inconclusive, Wrong, called, check
@@ -83,41 +84,32 @@ class _LoggedScheduler:
 
     def __init__(self, scheduler, plan, log):
         self._scheduler, self._plan, self.log = scheduler, plan, log
-        self._draw, self._late = random.Random(plan["seed"]), []
+        self._draw, self._late = random.Random(plan.seed), []
 
     def next_job(self):
         while self._late and self._draw.random() < 0.3:
             self._ask(*self._late.pop(0))
-        while len(self.log) < self._plan["calls"]:
+        while len(self.log) < self._plan.calls:
             job = self._ask("next_job")
             if not self._can_run(job):
                 return None
-            if job[0] not in self._plan["poison"]:
+            if job[0] not in self._plan.poison:
                 return job
-            self.on_lost(*job[:2])
+            self._twice("on_lost", *job[:2])
         return None
 
-    def on_report(self, trial, rung, loss):
-        self._twice("on_report", trial, rung, loss)
-
-    def on_lost(self, trial, rung):
-        self._twice("on_lost", trial, rung)
-
-    def on_saved(self, trial, step):
-        self._ask("on_saved", trial, step)
-
-    def wanted(self, trial, rung):
-        return self._ask("wanted", trial, rung)
+    def __getattr__(self, name):
+        return partial(self._twice if name.startswith("on_") else self._ask, name)
 
     def _twice(self, name, *args):
         """Make a call, and in some runs make it again, at once or later."""
         self._ask(name, *args)
-        if self._draw.random() < self._plan["again"]:
+        if self._draw.random() < self._plan.again:
             again = name, *args[:2], *(loss + 1 for loss in args[2:])
             self._late.insert(0 if self._draw.random() < 0.5 else 99, again)
 
     def _ask(self, name, *args):
-        if not hasattr(self._scheduler, name) and self._plan["step"] < 3:
+        if not hasattr(self._scheduler, name) and self._plan.step < 3:
             return None
         try:
             said = called(getattr(self._scheduler, name), *args)
@@ -132,11 +124,10 @@ class _LoggedScheduler:
         return self.log[-1][2]
 
     def _can_run(self, job):
-        rungs, whole = self._plan["rungs"], type(job) is tuple and len(job) == 4
-        whole = whole and all(type(number) is int for number in job)
-        known = whole and job[0] in range(self._plan["trials"])
-        known = known and job[1] in range(len(rungs)) and job[3] == rungs[job[1]]
-        return known and 0 <= job[2] <= job[3]
+        if type(job) is not tuple or len(job) != 4:
+            return False
+        stop = dict(enumerate(self._plan.rungs)).get(job[1], -1)
+        return job[0] in range(self._plan.trials) and 0 <= job[2] <= stop == job[3]
 
 
 def _plain(said):
@@ -153,7 +144,7 @@ def _probe(make, rows, plans):
 
 
 def _answer(make, name, eta, asked):
-    """Return what a method says in a state: the losses of rungs, all else follows."""
+    """Call a method in the state that follows from the losses of all rungs."""
     if name == "rung_steps":
         return [*called(make, 9, *asked, eta).rungs]
     scheduler = called(make, 9, 1, eta**2, eta)
@@ -167,19 +158,17 @@ def _answer(make, name, eta, asked):
 
 
 def _logged(make, plan):
-    rungs, log = plan["rungs"], []
-    sizes = (plan[name] for name in ("trials", "least", "most", "eta"))
-    scheduler = make(*sizes)
-    every = SAVE_EVERY if plan["step"] > 2 else None
-    faults = [(Pause if pauses else Crash)(*when) for pauses, *when in plan["faults"]]
-    slow = straggling(1.0, 0.7, plan["seed"])
-    cluster = TuningCluster(plan["workers"], slow, faults, 5.0, every)
-    run = simulate_tuning(
-        _LoggedScheduler(scheduler, plan, log),
-        lambda losses, steps: losses[rungs.index(steps)],
-        plan["losses"],
-        cluster,
-    )
+    log, scheduler = [], make(plan.trials, plan.least, plan.most, plan.eta)
+    faults = [(Pause if pauses else Crash)(*when) for pauses, *when in plan.faults]
+    every = SAVE_EVERY if plan.step > 2 else None
+    slow = straggling(1.0, 0.7, plan.seed)
+    cluster = TuningCluster(plan.workers, slow, faults, 5.0, every)
+    logged = _LoggedScheduler(scheduler, plan, log)
+
+    def curve(losses, steps):
+        return losses[plan.rungs.index(steps)]
+
+    run = simulate_tuning(logged, curve, plan.losses, cluster)
     return log, [tuple(one) for one in run.attempts], [*run.deaths]
 
 
@@ -308,22 +297,20 @@ def _right(name, eta, asked, yours):
     for own in yours:
         job = twin.next_job()
         right.append(job and job[:2])
-        if own != right[-1]:
-            kind = kind or twin.mistake(
-                (*own, 0, 0) if type(own) is tuple else own, job
-            )
+        if own != right[-1] and not kind:
+            kind = twin.mistake((*own, 0, 0) if type(own) is tuple else own, job)
     return right, kind
 
 
 def _follow(make, plan, log, attempts, deaths):
     """Raise at the first answer in a run that is not the expected one."""
-    sizes = (plan[name] for name in ("trials", "rungs", "eta", "step"))
-    twin, given = _ExpectedScheduler(*sizes), 0
+    twin = _ExpectedScheduler(plan.trials, plan.rungs, plan.eta, plan.step)
+    given = 0
     for call, (name, args, yours) in enumerate(log, 1):
         lost = ", ".join(map(str, twin.queue)) or "none"
         right = getattr(twin, name)(*args)
         job = name == "next_job" and type(yours) is tuple
-        given += job and yours[0] not in plan["poison"]
+        given += job and yours[0] not in plan.poison
         if name not in _ANSWERED or yours == _plain(right):
             continue
         kind = twin.mistake(yours, right) if name == "next_job" else name
@@ -333,10 +320,10 @@ def _follow(make, plan, log, attempts, deaths):
         if kind in ("start", "wanted"):
             found += f"\n{_table(kit.call(_raced, make, without=WITHOUT))}"
         begun = sorted(map(TuningAttempt._make, attempts), key=lambda a: a.begun_s)
-        run = TuningRun(begun[: max(given, 1)], plan["workers"], deaths)
+        run = TuningRun(begun[: max(given, 1)], plan.workers, deaths)
         picture = tasks(run, "Your run, up to its first mistake")
         raise Wrong(found, picture=picture, kind=kind)
-    if twin.next_job() or len(twin.first) < plan["trials"]:
+    if twin.next_job() or len(twin.first) < plan.trials:
         raise Inconclusive("A run ended before all trials had: run this cell again.")
 
 
@@ -347,26 +334,31 @@ _ANSWERED = {
 }
 
 
-def _plan(step, least, most, eta, trials, workers):
+def _plan(step, *sizes):
     """Draw the losses and faults of a run; some losses are equal, some NaN."""
-    rungs, faults = rung_steps(least, most, eta), []
-    for worker in range(workers if step > 1 else 0):
-        at_s = 0.0
-        for _ in range(4):
-            at_s += _random.uniform(0, 2 * most)
-            until_s = at_s + _random.uniform(1, 5 + most)
-            faults.append((_random.random() < 0.5, worker, at_s, until_s))
-            at_s = until_s + 1
-    few = {*_random.sample(range(trials), 2)} if step > 1 else set()
-    chance = {"seed": _random.getrandbits(32), "again": 0.3 * (step > 1)}
-    size = {"step": step, "least": least, "most": most, "eta": eta, "trials": trials}
-    losses = [[_drawn_loss(trials) for _ in rungs] for _ in range(trials)]
-    how = {"rungs": rungs, "losses": losses, "faults": faults, "poison": few}
-    return {**chance, **size, **how, "workers": workers, "calls": 100 + 60 * trials}
+    plan = SimpleNamespace(step=step, seed=_random.getrandbits(32), faults=[])
+    plan.least, plan.most, plan.eta, plan.trials, plan.workers = sizes
+    plan.rungs = rung_steps(*sizes[:3])
+    trials = range(plan.trials)
+    plan.losses = [[_drawn_loss(plan.trials) for _ in plan.rungs] for _ in trials]
+    plan.calls, plan.again, plan.poison = 100 + 60 * plan.trials, 0, set()
+    if step > 1:
+        plan.again, plan.poison = 0.3, {*_random.sample(trials, 2)}
+        plan.faults = [f for n in range(plan.workers) for f in _drawn_faults(n, plan)]
+    return plan
 
 
 def _drawn_loss(trials):
     return NAN if _random.random() < 0.15 else _random.randrange(trials) / 10
+
+
+def _drawn_faults(worker, plan):
+    """Yield (True for a pause, worker, begin, end) of faults, one after another."""
+    until_s = 0.0
+    for _ in range(4):
+        at_s = until_s + 1 + _random.uniform(0, 2 * plan.most)
+        until_s = at_s + _random.uniform(1, 5 + plan.most)
+        yield _random.random() < 0.5, worker, at_s, until_s
 
 
 def _words(said):
@@ -376,7 +368,7 @@ def _words(said):
 
 
 def _state(twin, lost):
-    """Return what was reported in each rung, the top 1/eta before a bar."""
+    """Return the reports of each rung as a table, the top 1/eta before a bar."""
     rows = [("rung", "steps", "reported (trial: loss), the top 1/eta before the bar")]
     for rung, steps in enumerate(twin.rungs):
         losses = twin.losses(rung)
@@ -409,12 +401,11 @@ def _table(yours):
 @cache
 def _steps_of_others():
     """Return the steps of random search, synchronous halving and ASHA, by seed."""
+    rungs = rung_steps(1, 256, 4)
     others = (
-        lambda trials, least, most, eta: random_search(trials, most),
-        lambda n, least, most, eta: SynchronousHalving(
-            n, rung_steps(1, most, eta), eta
-        ),
-        lambda trials, least, most, eta: Asha(trials, rung_steps(1, most, eta), eta),
+        lambda *_: random_search(256, 256),
+        lambda *_: SynchronousHalving(256, rungs, 4),
+        lambda *_: Asha(256, rungs, 4),
     )
     return [[_steps_to_loss(make, seed) for make in others] for seed in SEEDS]
 

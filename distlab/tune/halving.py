@@ -11,7 +11,7 @@ Hyperparameter Tuning (2020, arXiv:1810.05934), algorithms 1 and 2.
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from distlab.errors import InvalidArgument
@@ -56,16 +56,17 @@ class TrialScheduler:
     """Jobs for free workers, and what is known of their trials.
 
     trials: the number of configurations to begin. rungs: see `rung_steps`.
-    requeue: False if a trial whose worker dies is given up, as one with loss NaN.
+    tries: a job that is lost so often is given up, and its loss is NaN; 1: it is not
+    done again.
     losses: for each rung, trial -> loss. saved: trial -> step of its last checkpoint.
 
     Invariant: a rung has one loss of a trial, the first that was reported.
     """
 
     def __init__(
-        self, trials: int, rungs: Sequence[int], eta: int = 3, *, requeue: bool = True
+        self, trials: int, rungs: Sequence[int], eta: int = 3, *, tries: int = 3
     ):
-        _check_whole(trials=(trials, 1), eta=(eta, 2))
+        _check_whole(trials=(trials, 1), eta=(eta, 2), tries=(tries, 1))
         least = 1
         for steps in rungs:
             _check_whole(rungs=(steps, least))
@@ -73,9 +74,8 @@ class TrialScheduler:
         if not rungs:
             raise InvalidArgument("rungs is empty: give the steps of at least one.")
         self.trials, self.rungs, self.eta = trials, list(rungs), eta
-        self.requeue = requeue
-        self.losses = [{} for _ in rungs]
-        self.saved, self._lost = {}, deque()
+        self.tries, self.losses = tries, [{} for _ in rungs]
+        self.saved, self._lost, self._times_lost = {}, deque(), Counter()
 
     def next_job(self) -> TuningJob | None:
         """Return the job of a free worker, or None if there is none for now.
@@ -104,11 +104,15 @@ class TrialScheduler:
         self.saved[trial] = max(step, self.saved.get(trial, 0))
 
     def on_lost(self, trial: int, rung: int) -> None:
-        """Put a job back whose worker is taken for dead."""
-        if not self.requeue:
-            self.on_report(trial, rung, math.nan)
-        elif (trial, rung) not in self._lost:
-            self._lost.append((trial, rung))
+        """Put a job back whose worker is taken for dead, or give it up."""
+        job = trial, rung
+        if job in self._lost or not self.wanted(trial, rung):
+            return
+        self._times_lost[job] += 1
+        if self._times_lost[job] == self.tries:
+            self.losses[rung][trial] = math.nan
+        else:
+            self._lost.append(job)
 
     def wanted(self, trial: int, rung: int) -> bool:
         """Return True if no attempt at this job has reported."""

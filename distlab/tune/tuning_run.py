@@ -85,8 +85,9 @@ class TuningRun:
 
     @property
     def trace(self) -> Trace:
-        """The attempts and deaths in the form of a data job's, for `show.tasks`."""
+        """The attempts, and deaths until their end, as of a data job: `show.tasks`."""
         events, given = [], [0] * self.workers
+        last_s = max((one.end_s for one in self.attempts), default=0.0)
         for one in sorted(self.attempts, key=lambda one: one.begun_s):
             given[one.worker] += 1
             fate = "" if one.outcome in ("done", "late") else f", {one.outcome}"
@@ -94,7 +95,8 @@ class TuningRun:
             what = "work", None, 0, given[one.worker], label
             events.append(Event(one.worker, one.begun_s, one.end_s, *what))
         for at_s, worker in self.deaths:
-            events.append(Event(worker, at_s, at_s, "fault", None, 0, 0, "kill"))
+            if at_s <= last_s:
+                events.append(Event(worker, at_s, at_s, "fault", None, 0, 0, "kill"))
         return Trace(self.workers, events, who="worker")
 
 
