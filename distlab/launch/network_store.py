@@ -51,14 +51,9 @@ class NetworkStore(dist.Store):
                 if number in self._answers:
                     return self._answers.pop(number)
                 self._receiving = True
-            try:
-                answered, value = json.loads(receive_frame(self._socket))
-            finally:
-                with self._changed:
-                    self._receiving = False
-                    self._changed.notify_all()
+            answered, value = json.loads(receive_frame(self._socket))
             with self._changed:
-                self._answers[answered] = value
+                self._answers[answered], self._receiving = value, False
                 self._changed.notify_all()
 
     def set_timeout(self, timeout: timedelta) -> None:

@@ -22,7 +22,7 @@ __all__ = ["NodeAddress", "NodesProcesses", "connect"]
 
 _CONNECT_S = 10.0
 _CLOCK_LOOKS = 5
-_STOP_S = 2.0
+_STOP_S, _ANSWER_S = 2.0, 1.0
 
 
 class NodeAddress(NamedTuple):
@@ -236,26 +236,31 @@ class NodesProcesses:
         )
         self._pending += [Ended(rank, -signal.SIGKILL, why) for rank in lost]
 
-    def _answer(self, node, request, wait_s):
-        """Return a node's answer to a request; None if it does not come in time."""
-        node.answers.clear()
-        self._request(node, request)
+    def _answers(self, requests, wait_s):
+        """Send requests, node -> request; return the answers that come in time."""
+        for node, request in requests.items():
+            node.answers.clear()
+            self._request(node, request)
         deadline = time.monotonic() + wait_s
-        while not (node.answers or node.gone) and time.monotonic() < deadline:
-            self._receive(deadline - time.monotonic())
-        return node.answers.pop() if node.answers else None
+        waiting = list(requests)
+        while waiting and (left_s := deadline - time.monotonic()) > 0:
+            self._receive(left_s)
+            waiting = [n for n in waiting if not (n.answers or n.gone)]
+        return {node: node.answers.pop() for node in requests if node.answers}
 
     def stacks(self, indices: Iterable[int], wait_s: float = 0.2) -> dict[int, list]:
         """Return the main thread's stack of each process, innermost frame first."""
-        found, wanted = {}, set(indices) & self.alive
+        wanted, requests = set(indices) & self.alive, {}
         for node in self._nodes:
             here = sorted(wanted & set(node.ranks))
             if here and not node.gone:
-                request = {"stacks": here, "wait_s": wait_s}
-                answer = self._answer(node, request, patience(wait_s) + 1.0) or {}
-                for rank, stack in answer.get("stacks", ()):
-                    found[rank] = [tuple(frame) for frame in stack]
-        return found
+                requests[node] = {"stacks": here, "wait_s": wait_s}
+        answers = self._answers(requests, patience(wait_s) + _ANSWER_S).values()
+        return {
+            rank: [tuple(frame) for frame in stack]
+            for answer in answers
+            for rank, stack in answer["stacks"]
+        }
 
     def compare_clocks(self) -> float:
         """Set the offsets of the board's clocks; return how wrong one may be.
@@ -277,11 +282,11 @@ class NodesProcesses:
         """Yield (error, offset) of some looks at a node's clock."""
         for _ in range(_CLOCK_LOOKS):
             asked = time.monotonic()
-            answer = self._answer(node, {"clock": True}, 1.0)
-            if answer is None:
+            answers = self._answers({node: {"clock": True}}, _ANSWER_S)
+            if not answers:
                 return
-            answered = time.monotonic()
-            yield (answered - asked) / 2, (asked + answered) / 2 - answer["clock"]
+            answered, clock = time.monotonic(), answers[node]["clock"]
+            yield (answered - asked) / 2, (asked + answered) / 2 - clock
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Wait until every process has ended; return False after the time-out."""
