@@ -32,7 +32,6 @@ from distlab.tune import TuningAttempt, TuningRun
 __all__ = ["OptunaSearch", "is_installed", "optimize"]
 
 _PACKAGES = {"optuna": "optuna", "sqlalchemy": "sqlalchemy"}
-_NAME = "distlab"
 _TASK = "distlab:task"
 _DEATHS = 5  # unplanned, without a trial that ended between them
 
@@ -97,17 +96,7 @@ def optimize(
     Raises: EngineMissing; InvalidArgument; TaskFailed naming the trial that raised;
     EngineFailed if a worker cannot use the storage.
     """
-    if missing := _missing():
-        raise EngineMissing.of("engines.optuna", missing, "tune")
-    for name, fn in (("objective", objective), ("storage", storage)):
-        if not callable(fn):
-            raise InvalidArgument(
-                f"{name} is a function, and got {fn!r}. For example: "
-                "storage=lambda: RDBStorage(url)"
-            )
-    for name, number in (("trials", trials), ("workers", workers)):
-        if not isinstance(number, int) or number < 1:
-            raise InvalidArgument(f"{name} is a number from 1, and got {number!r}.")
+    _check(objective, storage, trials, workers)
     faults = check_worker_faults(faults, workers)
     functions = pack_functions([objective, storage, sampler, pruner], "a worker")
     with _quiet():
@@ -127,6 +116,21 @@ def optimize(
             pool.close()
 
 
+def _check(objective, storage, trials, workers):
+    """Raise if Optuna is missing, or an argument is of no use."""
+    if missing := _missing():
+        raise EngineMissing.of("engines.optuna", missing, "tune")
+    for name, fn in (("objective", objective), ("storage", storage)):
+        if not callable(fn):
+            raise InvalidArgument(
+                f"{name} is a function, and got {fn!r}. For example: "
+                "storage=lambda: RDBStorage(url)"
+            )
+    for name, number in (("trials", trials), ("workers", workers)):
+        if not isinstance(number, int) or number < 1:
+            raise InvalidArgument(f"{name} is a number from 1, and got {number!r}.")
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Optuna's notes on studies, and on what is experimental, from stderr."""
@@ -142,6 +146,30 @@ def _quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
+@dataclass
+class _TrialTask:
+    """A task "one trial": which worker has it, from when to when, and how it ended."""
+
+    worker: int
+    begun_s: float
+    end_s: float | None = None
+    number: int | None = None
+    ended: str = ""
+
+    def attempt(self, trial) -> TuningAttempt:
+        """Return the record of this task, whose trial the storage has so."""
+        losses, loss = trial.intermediate_values, None if self.ended else trial.value
+        ended = self.ended or ("failed" if trial.state.name == "FAIL" else "done")
+        # Steps are counted from 1, or from 0 if the objective does so.
+        steps = max(losses, default=0) + (0 in losses)
+        times = self.begun_s, self.end_s, loss
+        return TuningAttempt(self.worker, trial.number, 0, 0, steps, *times, ended)
+
+
+def _is_dead(trial):
+    return trial.state.name in ("RUNNING", "FAIL")
+
+
 class _Search:
     """The owner's side: which worker may begin a trial, and what became of each task.
 
@@ -153,14 +181,12 @@ class _Search:
         import optuna
 
         try:
-            self.study = optuna.create_study(study_name=_NAME, storage=storage())
+            self.study = optuna.create_study(storage=storage())
         except Exception as error:
-            raise _unusable(
-                "this process", f"{type(error).__name__}: {error}"
-            ) from None
+            raise _unusable("this process", repr(error)) from None
         self.heartbeats = self._seconds_of_grace()
         self.trials, self.workers = trials, workers
-        self.tasks = {}  # task -> [worker, start, end or None, how it ended]
+        self.tasks = {}
         self.deaths = 0
 
     def _seconds_of_grace(self):
@@ -188,17 +214,15 @@ class _Search:
         try:
             optuna.storages.fail_stale_trials(self.study)
         except Exception as error:
-            raise _unusable(
-                "this process", f"{type(error).__name__}: {error}"
-            ) from None
+            raise _unusable("this process", repr(error)) from None
 
     def _give(self, pool):
         worker, task = min(pool.idle), len(self.tasks)
-        self.tasks[task] = [worker, pool.now(), None, ""]
-        pool.give(worker, f"task {task}", run_trial, task)
+        self.tasks[task] = _TrialTask(worker, pool.now())
+        pool.give(worker, f"task {task}", run_trial, self.study.study_name, task)
 
     def _running(self):
-        return {task for task, (_, _, end, _) in self.tasks.items() if end is None}
+        return {task for task, each in self.tasks.items() if each.end_s is None}
 
     def _left(self):
         """Return how many more tasks may be given out."""
@@ -213,26 +237,23 @@ class _Search:
 
     def _may_come_back(self, since):
         """Return True while the storage may still fail a dead worker's trial."""
-        lost = [
-            t
-            for t in self.study.get_trials(deepcopy=False)
-            if not t.state.is_finished()
-        ]
-        if not lost or not self.heartbeats:
+        trials = self.study.get_trials(deepcopy=False)
+        if not self.heartbeats or all(trial.state.is_finished() for trial in trials):
             return False
         return time.monotonic() - since < patience(self.heartbeats + 5)
 
     def _take(self, what, pool):
-        (task,) = [t for t in self._running() if self.tasks[t][0] == what.worker]
-        self.tasks[task][2:] = (
-            pool.now(),
-            "lost" if isinstance(what, WorkerLost) else "",
-        )
+        (task,) = [t for t in self._running() if self.tasks[t].worker == what.worker]
+        done = self.tasks[task]
+        done.end_s = pool.now()
         if isinstance(what, Raised):
             raise self._raised(what, pool)
-        self.deaths = (
-            self.deaths + 1 if isinstance(what, WorkerLost) and not what.planned else 0
-        )
+        if isinstance(what, WorkerLost):
+            done.ended = "lost"
+            self.deaths += not what.planned
+        else:
+            done.number, done.ended = what.value
+            self.deaths = 0
         if self.deaths >= _DEATHS:
             raise TaskFailed(
                 f"{self.deaths} workers in a row ended in a trial; the last, worker "
@@ -256,32 +277,22 @@ class _Search:
         )
 
     def how_far(self):
-        done = sum(
-            end is not None and how != "lost" for *_, end, how in self.tasks.values()
-        )
-        return f"{done} trials of {self.trials} had ended"
+        ended = sum(each.number is not None for each in self.tasks.values())
+        return f"{ended} trials of {self.trials} had ended"
 
     def _record(self):
         trials = self.study.get_trials()
-        ran = {t.user_attrs.get(_TASK): t for t in trials if t.state.name != "WAITING"}
-        tasks = sorted(self.tasks, key=lambda task: self.tasks[task][2])
-        attempts = [self._attempt(task, ran[task]) for task in tasks if task in ran]
+        lost = {t.user_attrs.get(_TASK): t.number for t in trials if _is_dead(t)}
+        tasks = sorted(self.tasks.items(), key=lambda each: each[1].end_s)
+        attempts = []
+        for task, each in tasks:
+            number = lost.get(task) if each.ended == "lost" else each.number
+            if number is not None:  # else the worker died before it had a trial
+                attempts.append(each.attempt(trials[number]))
         deaths = [
-            (end, worker)
-            for worker, _, end, how in self.tasks.values()
-            if how == "lost"
+            (each.end_s, each.worker) for _, each in tasks if each.ended == "lost"
         ]
         return OptunaSearch(attempts, self.workers, deaths, trials)
-
-    def _attempt(self, task, trial):
-        worker, begun_s, end_s, how = self.tasks[task]
-        losses = trial.intermediate_values
-        ended = how or ("failed" if trial.state.name == "FAIL" else "done")
-        loss = trial.value if trial.state.name != "RUNNING" and not how else None
-        # Steps are counted from 1, or from 0 if the objective does so.
-        steps = max(losses, default=0) + (0 in losses)
-        times = begun_s, end_s, loss
-        return TuningAttempt(worker, trial.number, 0, 0, steps, *times, ended)
 
 
 def _unusable(who, why):
@@ -295,13 +306,21 @@ def _unusable(who, why):
 _opened = {}
 
 
-def run_trial(functions: Sequence, task: int) -> None:
-    """Run one trial, in a worker: one that waits in the storage, else a new one."""
+def run_trial(functions: Sequence, study_name: str, task: int) -> tuple[int, str]:
+    """Run one trial, in a worker: one that waits in the storage, else a new one.
+
+    Returns: its number, and "late" if another attempt at it had ended before.
+    """
+    from optuna.exceptions import UpdateFinishedTrialError
+
     objective, storage, sampler, pruner = functions
     with _quiet():
-        study = _opened.get("study") or _open(storage, sampler, pruner, task)
+        if "study" not in _opened:
+            _opened["study"] = _study(study_name, storage, sampler, pruner, task)
+        study, begun = _opened["study"], []
 
         def watched(trial):
+            begun.append(trial.number)
             trial.set_user_attr(_TASK, task)
             if hasattr(study._storage, "record_heartbeat"):
                 study._storage.record_heartbeat(trial._trial_id)
@@ -316,24 +335,29 @@ def run_trial(functions: Sequence, task: int) -> None:
             die_if_planned()
             return value
 
-        study.optimize(watched, n_trials=1)
+        try:
+            study.optimize(watched, n_trials=1)
+        except (ValueError, UpdateFinishedTrialError):
+            if not begun:
+                raise
+            return begun[0], "late"  # Optuna refuses a value of what has ended
+        return begun[0], ""
 
 
-def _open(storage, sampler, pruner, seed):
+def _study(name, storage, sampler, pruner, seed):
     import optuna
 
-    sampler = (sampler or (lambda seed: optuna.samplers.TPESampler(seed=seed)))(seed)
+    sampler = sampler(seed) if sampler else optuna.samplers.TPESampler(seed=seed)
     how = {"sampler": sampler, "pruner": pruner or optuna.pruners.NopPruner()}
-    _opened["study"] = optuna.load_study(study_name=_NAME, storage=storage(), **how)
-    return _opened["study"]
+    return optuna.load_study(study_name=name, storage=storage(), **how)
 
 
 def _called(objective, trial):
-    import optuna
+    from optuna.exceptions import OptunaError  # pruned, storage gone, ended elsewhere
 
     try:
         return objective(trial)
-    except optuna.TrialPruned:
+    except OptunaError:
         raise
     except Exception as error:
         described = ", ".join(

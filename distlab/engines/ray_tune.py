@@ -36,7 +36,6 @@ _QUIET = (
     {
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # no files
         "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is the cell's own
-        "RAY_AIR_NEW_OUTPUT": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
     },
@@ -113,8 +112,10 @@ def run(
 
 
 @contextmanager
-def cluster(cpus: int) -> Iterator[None]:
-    """Run a Ray cluster on this machine for a `with` block; nothing is left of it.
+def cluster(cpus: int) -> Iterator[str]:
+    """Run a Ray cluster on this machine for a `with` block; yield its folder.
+
+    Nothing is left of it afterwards, neither processes nor files.
 
     cpus: they are counted, not measured.
 
@@ -127,7 +128,7 @@ def cluster(cpus: int) -> Iterator[None]:
     try:
         with patch.dict(*_QUIET):
             _start(cpus, folder)
-            yield
+            yield folder
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)

@@ -87,11 +87,13 @@ class TuningRun:
     def trace(self) -> Trace:
         """The attempts, and deaths until their end, as of a data job: `show.tasks`."""
         events, given = [], [0] * self.workers
+        rungs = any(one.rung for one in self.attempts)
         last_s = max((one.end_s for one in self.attempts), default=0.0)
         for one in sorted(self.attempts, key=lambda one: one.begun_s):
             given[one.worker] += 1
             fate = "" if one.outcome in ("done", "late") else f", {one.outcome}"
-            label = f"rung {one.rung}, trial {one.trial}{fate}"
+            rung = f"rung {one.rung}, " if rungs else ""
+            label = f"{rung}trial {one.trial}{fate}"
             what = "work", None, 0, given[one.worker], label
             events.append(Event(one.worker, one.begun_s, one.end_s, *what))
         for at_s, worker in self.deaths:
