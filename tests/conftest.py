@@ -21,6 +21,7 @@ os.environ.setdefault("DISTLAB_PATIENCE", "3")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+KEEP = {"proofs", "ray_nodes"}  # fixtures whose processes outlive a test
 LIGHT = {"house", "unit"}  # folders whose tests start no process of ours
 
 
@@ -42,7 +43,7 @@ def nothing_left(request):
 
     Tests of the folders in LIGHT do not pay for it.
     """
-    if request.path.parent.name in LIGHT or "proofs" in request.fixturenames:
+    if request.path.parent.name in LIGHT or KEEP & set(request.fixturenames):
         yield
         return
     before = what_there_is()

@@ -5,7 +5,7 @@ import os
 import secrets
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from distlab.recorder import SharedTrace
 
 __all__ = ["RayCluster", "ray_cluster"]
 
+_HEAD = "node:__internal_head__"
 _PLACED_S, _READY_S, _LOOK_S = 30.0, 60.0, 0.5
 
 
@@ -69,7 +70,7 @@ def _check_counts(**counts):
             raise InvalidArgument(f"{name}={count!r}: a whole number, at least 1.")
 
 
-@dataclass
+@dataclass(eq=False)
 class _RayNode:
     """A node of the cluster that can run ranks.
 
@@ -159,7 +160,7 @@ class RayCluster:
         import ray
 
         self._check_open()
-        every = ray.nodes()
+        every = sorted(ray.nodes(), key=lambda each: _HEAD not in each["Resources"])
         for each in every:
             known = each["NodeID"] in self._nodes
             if not known and each["Alive"] and each["Resources"].get("CPU"):
@@ -201,28 +202,23 @@ class RayCluster:
 
         Raises: as `start_ranks` does.
         """
-        groups, size = [], len(numbers)
-        how = {"world_size": size, "entry": entry, "also": list(also)}
+        how = {"world_size": len(numbers), "entry": entry, "also": list(also)}
         how |= self._surroundings()
+        group, bundles = self._reserved(len(numbers), backend), {}
 
         def place(numbers, wait_s=math.inf):
+            # Ray moves the bundles of a node that dies to others that have room.
             until = time.monotonic() + wait_s
             while True:
-                group = self._reserved(len(numbers), backend)
-                groups.append(group)
                 self._await_room(group, until)
                 try:
-                    return self._open(group, list(numbers), how)
+                    return self._open(group, list(numbers), bundles, how)
                 except _NodeLost:
-                    self._release(group)
                     if time.monotonic() > until:
                         raise
                 time.sleep(_LOOK_S)  # until Ray knows it, too
 
-        def release():
-            for group in groups:
-                self._release(group)
-
+        release = partial(self._release, group)
         try:
             addresses = place(numbers, patience(_PLACED_S))
         except BaseException:
@@ -258,26 +254,38 @@ class RayCluster:
             self._groups.remove(group)
             remove_placement_group(group)
 
-    def _open(self, group, numbers, how):
-        """Have each node of a placement group listen; return their addresses."""
+    def _open(self, group, numbers, bundles, how):
+        """Have the nodes of some processes listen; return their addresses.
+
+        bundles: the number of each process -> its bundle of the placement group.
+        """
         from ray.util.placement_group import placement_group_table
 
         places = placement_group_table(group)["bundles_to_node_id"]
-        counts, left = Counter(places.values()), list(numbers)
-        nodes = [node for node in self._alive() if node.id in counts]
-        if len(nodes) < len(counts):
+        nodes = {node.id: node for node in self._alive()}
+        if not set(places.values()) <= set(nodes):
             raise _NodeLost("Ray chose a node that is gone.")
-        self._check_facts(nodes)
-        opened = []
-        for node in nodes:
-            own, left = left[: counts[node.id]], left[counts[node.id] :]
-            token = secrets.token_bytes(TOKEN_BYTES)
-            port = node.actor.open.remote(node.address, token, how | {"own": own})
-            opened.append((node, port, token, own))
-        ports = self._answers(nodes, [port for _, port, _, _ in opened])
+        if len(numbers) == len(places):  # all: contiguous numbers on each node
+            order = [*nodes]
+            by_node = sorted(places, key=lambda bundle: order.index(places[bundle]))
+            bundles |= zip(numbers, by_node, strict=True)
+        own = defaultdict(list)
+        for number in numbers:
+            own[places[bundles[number]]].append(number)
+        return self._opened({nodes[each]: mine for each, mine in own.items()}, how)
+
+    def _opened(self, own, how):
+        self._check_facts([*own])
+        tokens = {node: secrets.token_bytes(TOKEN_BYTES) for node in own}
+        asked = [
+            node.actor.open.remote(node.address, tokens[node], how | {"own": mine})
+            for node, mine in own.items()
+        ]
         return [
-            NodeAddress(node.name, node.address, port, token, own)
-            for (node, _, token, own), port in zip(opened, ports, strict=True)
+            NodeAddress(node.name, node.address, port, tokens[node], mine)
+            for (node, mine), port in zip(
+                own.items(), self._answers(own, asked), strict=True
+            )
         ]
 
     def _surroundings(self):
@@ -335,12 +343,17 @@ class RayCluster:
     def kill_node(self, number: int) -> None:
         """Kill a node of a cluster that was started here, as a power cut would.
 
+        Node 0, to which this process is connected, is none of them.
+
         Raises: InvalidArgument for another cluster, or another number.
         """
         local = self._local_only("kill_node")
-        alive = {node.number: node for node in self._alive()}
+        alive = {node.number: node for node in self._alive() if node.number}
         if number not in alive:
-            raise InvalidArgument(f"node {number}: the live ones are {[*alive]}.")
+            raise InvalidArgument(
+                f"kill_node({number!r}): it can kill nodes {[*alive]}; node 0 is the "
+                "cluster's head, and this process goes with it."
+            )
         alive[number].killed = True
         local.kill_node(alive[number].id)
 

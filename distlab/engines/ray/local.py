@@ -1,7 +1,7 @@
 """A cluster of this machine's own: a process that starts, kills and adds its nodes.
 
-    cell ── LocalCluster ── frames ──▶ main: raylets of one head and several nodes
-         └─ ray.init ──────────────────────▶ the head, which has no CPUs
+    cell ── LocalCluster ── frames ──▶ main: raylets of the head, node 0, and others
+         └─ ray.init ──────────────────────▶ the head
 
 All listen on loopback, as 127.0.0.1. They end with that process, which ends with the
 cell's.
@@ -74,9 +74,9 @@ def _loopback_stays(also):
 
 
 class LocalCluster:
-    """A Ray cluster on this machine: a head without CPUs, and nodes with some.
+    """A Ray cluster on this machine, whose nodes each claim some CPUs.
 
-    The process of the cell is connected to the head, so any node may be killed.
+    The process of the cell is connected to the head, so any other may be killed.
     address: the head's.
 
     Raises: EngineFailed if it does not start.
@@ -152,13 +152,13 @@ class _Raylets:
         self._started = {}
 
     def start(self, nodes, cpus):
-        """Start a head and some nodes; return the head's address."""
+        """Start the head and other nodes; return the head's address."""
         from ray.cluster_utils import Cluster
 
-        head = self._settings(0) | {"include_dashboard": False}
+        head = self._settings(cpus) | {"include_dashboard": False}
         with _loopback_stays(True):
             self._cluster = Cluster(True, head_node_args=head, shutdown_at_exit=False)
-        for _ in range(nodes):
+        for _ in range(nodes - 1):
             self.add(cpus)
         return self._cluster.address
 

@@ -1,6 +1,7 @@
 """Processes on several nodes, with the interface of processes on this machine."""
 
 import json
+import math
 import selectors
 import signal
 import socket
@@ -21,7 +22,7 @@ from distlab.recorder import SharedTrace
 __all__ = ["NodeAddress", "NodesProcesses", "connect"]
 
 _CONNECT_S = 10.0
-_CLOCK_LOOKS = 5
+_FIRST_LOOKS, _DRIFT = 5, 1e-4  # 100 ppm: quartz, without NTP
 _STOP_S, _ANSWER_S = 2.0, 1.0
 
 
@@ -58,6 +59,7 @@ class _Node:
     """One node's connection.
 
     answers: what it has sent that is not an event, in order.
+    offset_s: what to add to its clock to have this process's.
     """
 
     def __init__(self, address):
@@ -65,6 +67,18 @@ class _Node:
         self.socket = connect(address)
         self.reader = FrameReader(self.socket)
         self.answers, self.gone = [], False
+        self.offset_s, self._error_s, self._looked = 0.0, math.inf, 0.0
+
+    def look(self, asked: float, clock: float, arrived: float) -> None:
+        """Note an answer on its clock, if it says more than the one before."""
+        error_s = (arrived - asked) / 2
+        if error_s < self.clock_error_s():
+            self.offset_s, self._error_s = (asked + arrived) / 2 - clock, error_s
+            self._looked = arrived
+
+    def clock_error_s(self) -> float:
+        """Return how wrong `offset_s` may be by now."""
+        return self._error_s + _DRIFT * (time.monotonic() - self._looked)
 
 
 class NodesProcesses:
@@ -223,7 +237,7 @@ class NodesProcesses:
         elif "failed" in what:
             raise ProcessServerFailed(f"{node.name}: {what['failed']}")
         else:
-            node.answers.append(what)
+            node.answers.append(what | {"arrived": time.monotonic()})
 
     def _lose(self, node):
         node.gone = True
@@ -265,28 +279,22 @@ class NodesProcesses:
     def compare_clocks(self) -> float:
         """Set the offsets of the board's clocks; return how wrong one may be.
 
-        Of several looks at a node's clock the fastest counts: it was read some time
-        between question and answer, so half of that is the error.
+        A node's clock was read some time between question and answer, so half of that
+        is the error. An older look's error has grown with the clocks' drift.
         Source: Cristian, "Probabilistic clock synchronization" (1989).
         """
-        worst = 0.0
+        for _ in range(1 if self._board.clock_error_s else _FIRST_LOOKS):
+            asked = {node: time.monotonic() for node in self._nodes if not node.gone}
+            questions = {node: {"clock": True} for node in asked}
+            answers = self._answers(questions, _ANSWER_S)
+            for node, answer in answers.items():
+                node.look(asked[node], answer["clock"], answer["arrived"])
         for node in self._nodes:
-            error, offset = min(self._clock_looks(node), default=(0.0, 0.0))
             for rank in node.ranks:
-                self._board.offsets_s[rank] = offset
-            worst = max(worst, error)
-        self._board.clock_error_s = worst
-        return worst
-
-    def _clock_looks(self, node):
-        """Yield (error, offset) of some looks at a node's clock."""
-        for _ in range(_CLOCK_LOOKS):
-            asked = time.monotonic()
-            answers = self._answers({node: {"clock": True}}, _ANSWER_S)
-            if not answers:
-                return
-            answered, clock = time.monotonic(), answers[node]["clock"]
-            yield (answered - asked) / 2, (asked + answered) / 2 - clock
+                self._board.offsets_s[rank] = node.offset_s
+        live = [node.clock_error_s() for node in self._nodes if not node.gone]
+        self._board.clock_error_s = max(live, default=0.0)
+        return self._board.clock_error_s
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Wait until every process has ended; return False after the time-out."""

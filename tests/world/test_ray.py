@@ -1,0 +1,338 @@
+"""Ranks on the nodes of a Ray cluster: as on one machine, and what a node adds.
+
+The oracle is the same call on one machine. A cluster here has its nodes on loopback.
+"""
+
+import ipaddress
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+
+import leaks
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+from soaks import repeats
+from stores import wait_until
+
+from distlab import (
+    EngineFailed,
+    EngineMissing,
+    Hang,
+    InvalidArgument,
+    Kill,
+    Mesh,
+    RankDied,
+    World,
+    WorldClosed,
+    WorldFailed,
+    run,
+    run_elastic,
+    show,
+)
+from distlab.collectives import ring_all_reduce
+from distlab.engines import ray
+from distlab.engines.ray import facts, processes
+
+N = 5
+
+
+@pytest.fixture(scope="module")
+def ray_nodes():
+    """Return two nodes; ranks 0 to 2 fill the first, 3 and 4 are on the second."""
+    before = leaks.what_there_is()
+    with ray.ray_cluster(nodes=2, cpus=3) as found:
+        run(in_rings, N, args=(1,), quiet=True, on=found)
+        yield found
+    assert not leaks.left_since(before)
+
+
+@pytest.fixture(autouse=True)
+def no_rank_left(request):
+    """Fail a test after which a process server has processes still."""
+    yield
+    if "ray_nodes" in request.fixturenames:
+        wait_until(lambda: not _ranks(), 5)
+
+
+def _ranks():
+    """Return the processes whose server is an actor's on a node."""
+    everything = psutil.Process().children(recursive=True)
+    hosts = [each for each in everything if "ray::RankHost" in _line(each)]
+    servers = [server for host in hosts for server in host.children()]
+    return [rank for server in servers for rank in server.children()]
+
+
+def _line(process):
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def on_both(nodes, fn, *args, **how):
+    """Return what a call gives on one machine, and what it gives on the cluster."""
+    return [_outcome(fn, args, where, **how) for where in (None, nodes)]
+
+
+def _outcome(fn, args, where, **how):
+    try:
+        return run(fn, N, args=args, quiet=True, on=where, **how)
+    except WorldFailed as error:
+        return error
+
+
+def in_rings(comm, times):
+    for _ in range(times):
+        values = torch.full((7,), float(comm.rank))
+        ring_all_reduce(comm, values)
+    comm.mark("summed")
+    return values.tolist()
+
+
+def in_groups(comm):
+    pair = comm.split(comm.rank % 2)
+    values = torch.full((3,), float(comm.rank))
+    ring_all_reduce(pair, values)
+    group = dist.new_group([0, N - 1])  # over the store, after the ranks have met
+    if comm.rank in (0, N - 1):
+        dist.all_reduce(values, group=group)
+    gathered = [None] * N
+    dist.all_gather_object(gathered, {"rank": comm.rank})
+    mesh = Mesh(comm, dp=N)
+    return values.tolist(), gathered, mesh.dp.world_size
+
+
+def test_results_and_every_event_are_those_of_one_machine(ray_nodes):
+    here, there = on_both(ray_nodes, in_rings, 3)
+    assert there.results == here.results
+    for rank in range(N):
+        assert sorted(map(_but_times, there.trace.of(rank))) == sorted(
+            map(_but_times, here.trace.of(rank))
+        )
+
+
+def _but_times(event):
+    return event.kind, event.peer or 0, event.bytes, event.step, event.label
+
+
+def test_subgroups_objects_and_meshes_work_as_on_one_machine(ray_nodes):
+    here, there = on_both(ray_nodes, in_groups)
+    assert there.results == here.results
+
+
+def test_a_message_is_received_after_it_was_sent_on_one_clock(ray_nodes):
+    trace = run(in_rings, N, args=(20,), quiet=True, on=ray_nodes).trace
+    assert 0 < trace.clock_error_s < 0.05
+    for message in trace.messages():
+        assert message.recv.end > message.send.start - 2 * trace.clock_error_s
+
+
+def test_the_picture_and_the_report_say_how_wrong_clocks_may_be(ray_nodes):
+    report = run(in_rings, N, args=(1,), quiet=True, on=ray_nodes)
+    assert "Clocks of different nodes may be" in show.timeline(report).alt
+    assert "apart" in repr(report)
+    assert "ranks 0, 1 and 2 on node 0, ranks 3 and 4 on node 1" in repr(report)
+
+
+def test_a_rank_knows_its_node_as_under_torchrun(ray_nodes):
+    names = "RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
+    found = run(
+        lambda comm: [os.environ[name] for name in names], N, quiet=True, on=ray_nodes
+    ).results
+    assert found[2] == ["2", "2", "0", "5", "3"]
+    assert found[4] == ["4", "1", "1", "5", "2"]
+
+
+def test_a_line_of_output_comes_with_rank_and_node(ray_nodes, capsys):
+    report = run(lambda comm: print("here"), N, on=ray_nodes)
+    lines = capsys.readouterr().out.splitlines()
+    assert "[rank 0 on node 0] here" in lines and "[rank 4 on node 1] here" in lines
+    assert report.output == ["here\n"] * N
+
+
+def fails(comm, how):
+    values = torch.ones(4)
+    if how == "raises" and comm.rank == 3:
+        raise ValueError("no data")
+    if how == "deadlock":
+        comm.recv(values, (comm.rank + 1) % N)
+    if how == "skips" and comm.rank == 4:
+        return
+    if how == "shape" and comm.rank == 4:
+        values = torch.ones(5)
+    for _ in range(3 if how in ("kill", "hang") else 1):
+        comm.barrier()
+        dist.all_reduce(values)
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [
+        ("raises", ()),
+        ("deadlock", ()),
+        ("skips", ()),
+        ("shape", ()),
+        ("kill", Kill(3, 2)),
+        ("hang", Hang(3, 2)),
+    ],
+)
+def test_a_failure_is_diagnosed_as_on_one_machine(ray_nodes, how, fault):
+    limit = {"timeout_s": 1} if how == "hang" else {}
+    here, there = on_both(ray_nodes, fails, how, faults=fault, **limit)
+    assert type(there) is type(here)
+    assert (there.rank, repr(there.cause)) == (here.rank, repr(here.cause))
+
+
+def test_a_world_keeps_its_ranks_and_what_they_hold(ray_nodes):
+    def count(comm):
+        torch.calls = getattr(torch, "calls", 0) + 1
+        return torch.calls, os.getpid()
+
+    with World(N, on=ray_nodes) as world:
+        first, second = world.run(count).results, world.run(count).results
+    assert [
+        after[0] - before[0] for before, after in zip(first, second, strict=True)
+    ] == [1] * N
+    assert [pid for _, pid in first] == [pid for _, pid in second]
+    with pytest.raises(WorldClosed):
+        world.run(count)
+
+
+def test_two_worlds_share_a_cluster_and_a_third_finds_no_room(ray_nodes, monkeypatch):
+    monkeypatch.setattr("distlab.engines.ray.cluster._PLACED_S", 0.1)
+    with World(3, on=ray_nodes) as one, World(3, on=ray_nodes) as other:
+        assert one.run(in_rings, 1).results == other.run(in_rings, 1).results
+        with pytest.raises(EngineFailed, match="others hold its CPUs"):
+            run(in_rings, 1, args=(1,), on=ray_nodes)
+
+
+def test_too_many_ranks_are_refused_with_what_each_node_has(ray_nodes):
+    with pytest.raises(InvalidArgument, match=r"room for 6 ranks.*node 0 has 3"):
+        run(in_rings, 7, args=(1,), on=ray_nodes)
+    with pytest.raises(InvalidArgument, match="room for 0 ranks, with 1 GPU each"):
+        run(in_rings, 2, args=(1,), backend="nccl", on=ray_nodes)
+
+
+def test_all_of_a_local_cluster_listens_on_loopback(ray_nodes):
+    with World(2, on=ray_nodes):
+        ours = psutil.Process().children(recursive=True)
+        found = {
+            connection.laddr.ip
+            for process in ours
+            for connection in process.net_connections()
+            if connection.status == psutil.CONN_LISTEN
+        }
+    outer = {ip for ip in found if not _is_loopback(ip)}
+    assert found and not outer
+
+
+def _is_loopback(ip):
+    address = ipaddress.ip_address(ip)
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def trains(comm, kept, path):
+    """Sum in steps until a second world of all ranks has made some."""
+    while not os.path.exists(path):
+        kept["steps"] = kept.get("steps", 0) + 1
+        ring_all_reduce(comm, torch.ones(3))
+        full = comm.world_size == N
+        kept["since"] = kept.get("since", 0) + 1 if full and "hurt" in kept else 0
+        if comm.world_size < N:
+            kept["hurt"] = True
+        if kept["since"] > 5:
+            open(path, "w").close()
+    return kept["steps"]
+
+
+def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(ray_nodes):
+    threading.Timer(1.0, ray_nodes.kill_node, [1]).start()
+    with pytest.raises(
+        RankDied, match="node 1 was lost, and with it ranks 3 and 4"
+    ) as (caught):
+        run(in_rings, N, args=(10**6,), quiet=True, on=ray_nodes)
+    assert caught.value.rank in (3, 4)
+    assert "rank 0 waited in" in str(caught.value) or "lost" in str(caught.value)
+    with pytest.raises(InvalidArgument, match="room for 3 ranks"):
+        run(in_rings, N, args=(1,), on=ray_nodes)
+    ray_nodes.add_node(3)
+    assert run(in_rings, N, args=(1,), quiet=True, on=ray_nodes).results
+
+
+def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
+    ray_nodes, tmp_path
+):
+    last = ray_nodes.nodes[-1]
+    threading.Timer(2.0, _replace_node, [ray_nodes, int(last.split()[-1])]).start()
+    report = run_elastic(trains, N, args=(str(tmp_path / "done"),), on=ray_nodes)
+    assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
+    assert len(report.worlds[-1].processes) == N
+    assert f"{last} was lost, and with it ranks 3 and 4" in report.worlds[1].why
+    assert min(report.results[:3]) > max(report.results[3:]) > 5
+
+
+def _replace_node(nodes, number):
+    nodes.kill_node(number)
+    nodes.add_node(3)
+
+
+def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("distlab.engines.ray.cluster.is_installed", lambda: False)
+    with pytest.raises(EngineMissing, match=r'^ray_cluster needs ray: pip install "'):
+        ray.ray_cluster()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"strategy": "near"}, {"nodes": 0}, {"cpus": 1.5}, {"cpus_per_rank": 0}]
+)
+def test_a_wrong_argument_is_named_before_anything_starts(wrong):
+    (name,) = wrong
+    with pytest.raises(InvalidArgument, match=name):
+        ray.ray_cluster(**wrong)
+
+
+def test_a_node_with_another_torch_or_no_distlab_is_refused_in_words():
+    here = facts.facts_here()
+    assert facts.explain_difference(here, here) == ""
+    other = facts.explain_difference(here | {"torch": "1.0"}, here)
+    assert other.startswith(f"it has torch 1.0, and this process has {here['torch']}")
+    lacks = facts.explain_difference(here | {"distlab": None}, here)
+    assert lacks.startswith("distlab is not installed there")
+    assert "another state" in facts.explain_difference(here | {"distlab": "0"}, here)
+
+
+def test_on_excludes_a_fabric_and_a_relay(ray_nodes):
+    with pytest.raises(InvalidArgument, match="on= or relayed="):
+        run(in_rings, 2, args=(1,), relayed=True, on=ray_nodes)
+
+
+def test_the_offset_of_a_clock_is_never_further_off_than_its_error():
+    draw, true_offset_s = random.Random(1), -12.5
+    node = object.__new__(processes._Node)
+    node.offset_s, node._error_s, node._looked = 0.0, float("inf"), 0.0
+    for _ in range(200):
+        asked = time.monotonic()
+        there, back = draw.expovariate(2000), draw.expovariate(500)  # not symmetric
+        node.look(asked, asked + there - true_offset_s, asked + there + back)
+        assert abs(node.offset_s - true_offset_s) <= node.clock_error_s() + 1e-9
+    assert node.clock_error_s() < 0.001
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3000)
+@repeats(10, 50)
+def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count):
+    draw = random.Random(count)
+    with ray.ray_cluster(nodes=2, cpus=3) as nodes:
+        for _ in range(count):
+            number = int(nodes.nodes[-1].split()[-1])
+            killer = threading.Timer(draw.uniform(0, 2), nodes.kill_node, [number])
+            killer.start()
+            with pytest.raises((RankDied, EngineFailed)) as caught:
+                run(in_rings, N, args=(10**6,), quiet=True, on=nodes)
+            assert f"node {number}" in str(caught.value)
+            killer.join()
+            nodes.add_node(3)
