@@ -179,6 +179,22 @@ def saved_before(run, attempt):
             yield one.stop if one.loss is not None else one.stop // 2 * 2
 
 
+def test_a_worker_that_dies_in_a_pause_is_down_until_both_are_over():
+    faults = [Pause(0, 1, 4), Crash(0, 2, 9)]
+    cluster = TuningCluster(1, 1.0, faults, detect_s=1)
+    run = simulate_tuning(random_search(1, 3), flat, [0.1], cluster)
+    assert [tuple(one) for one in run.attempts] == [
+        (0, 0, 0, 0, 1, 0.0, 2.0, None, "lost"),
+        (0, 0, 0, 0, 3, 9.0, 12.0, 0.1, "done"),
+    ]
+
+
+def test_a_run_that_is_ended_gives_up_what_is_under_way_with_the_steps_trained():
+    run = simulate_tuning(random_search(2, 9), flat, [0.1, 0.2], until_s=4.5)
+    assert {one.outcome for one in run.attempts} == {"given up"}
+    assert run.steps_trained == 8 and run.improvements() == []
+
+
 def test_the_best_loss_and_the_steps_until_it_are_those_of_the_attempts():
     attempts = [
         TuningAttempt(0, 0, 0, 0, 4, 0.0, 4.0, 0.5, "done"),
@@ -255,6 +271,7 @@ def test_a_slow_starter_that_would_have_won_is_lost_by_a_low_first_rung():
         (lambda: TuningCluster(2, faults=[Crash(2, 1)]), "node 2"),
         (lambda: TuningCluster(2, faults=[Kill(0, 1)]), "Crash and Pause"),
         (lambda: simulate_tuning(Asha(2, [1]), flat, [0.1]), "a trial from 0 to 0"),
+        (lambda: simulate_tuning(Asha(1, [3]), flat, [None]), "trial 0 after 3 steps"),
         (
             lambda: simulate_tuning(
                 Asha(1, [1]), flat, [0.1], TuningCluster(1, lambda worker, trial: 0)
