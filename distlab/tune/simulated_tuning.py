@@ -16,7 +16,7 @@ from typing import Any
 
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Pause, check_node_faults
-from distlab.tune.tuning_run import TuningAttempt, TuningJob, TuningRun
+from distlab.tune.tuning_run import TuningAttempt, TuningJob, TuningRun, check_whole
 
 __all__ = ["TuningCluster", "simulate_tuning", "straggling"]
 
@@ -38,13 +38,9 @@ class TuningCluster:
     save_every: int | None = None
 
     def __post_init__(self):
-        for name in ("workers", "save_every"):
-            number = getattr(self, name)
-            known = name == "save_every" and number is None
-            if not known and (type(number) is not int or number < 1):
-                raise InvalidArgument(
-                    f"{name}={number!r}: give a whole number, at least 1."
-                )
+        check_whole(workers=(self.workers, 1))
+        if self.save_every is not None:
+            check_whole(save_every=(self.save_every, 1))
         if not self.detect_s > 0:
             raise InvalidArgument(f"detect_s={self.detect_s!r}: give seconds above 0.")
         faults = check_node_faults(self.faults, self.workers, (Crash, Pause))

@@ -295,7 +295,11 @@ def test_a_slow_starter_that_would_have_won_is_lost_by_a_low_first_rung():
         (lambda: Asha(9, [3, 3]), "rungs=3"),
         (lambda: Asha(9, [1], tries=0), "tries=0"),
         (lambda: draw_curves(0), "count=0"),
-        (lambda: draw_curves(3, slow_starters=4), "slow_starters=4"),
+        (
+            lambda: draw_curves(3, slow_starters=4),
+            "count=3: give a whole number, at least 4",
+        ),
+        (lambda: draw_curves(3, slow_starters=-1), "slow_starters=-1"),
         (lambda: TuningCluster(0), "workers=0"),
         (lambda: TuningCluster(2, save_every=0), "save_every=0"),
         (lambda: TuningCluster(2, detect_s=0), "detect_s=0"),
