@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 from distlab.errors import InvalidArgument
-from distlab.tune.tuning_run import TuningJob
+from distlab.tune.tuning_run import TuningJob, check_whole
 
 __all__ = [
     "Asha",
@@ -29,7 +29,7 @@ __all__ = [
 
 def rung_steps(least: int, most: int, eta: int = 3) -> list[int]:
     """Return the steps of each rung: least, least * eta, ..., at most `most`."""
-    _check_whole(least=(least, 1), most=(most, least), eta=(eta, 2))
+    check_whole(least=(least, 1), most=(most, least), eta=(eta, 2))
     rungs = [least]
     while rungs[-1] * eta <= most:
         rungs.append(rungs[-1] * eta)
@@ -42,7 +42,7 @@ def promote(losses: Mapping[int, float], eta: int = 3) -> list[int]:
     losses: trial -> loss. Of equal losses the lower trial is better. NaN is the worst
     loss: it counts among the n, and is never promoted.
     """
-    _check_whole(eta=(eta, 2))
+    check_whole(eta=(eta, 2))
     ranked = sorted(losses, key=lambda trial: (_ordered(losses[trial]), trial))
     best = ranked[: len(ranked) // eta]
     return [trial for trial in best if not math.isnan(losses[trial])]
@@ -66,10 +66,10 @@ class TrialScheduler:
     def __init__(
         self, trials: int, rungs: Sequence[int], eta: int = 3, *, tries: int = 3
     ):
-        _check_whole(trials=(trials, 1), eta=(eta, 2), tries=(tries, 1))
+        check_whole(trials=(trials, 1), eta=(eta, 2), tries=(tries, 1))
         least = 1
         for steps in rungs:
-            _check_whole(rungs=(steps, least))
+            check_whole(rungs=(steps, least))
             least = steps + 1
         if not rungs:
             raise InvalidArgument("rungs is empty: give the steps of at least one.")
@@ -169,12 +169,3 @@ class SynchronousHalving(TrialScheduler):
 def random_search(trials: int, steps: int, **options) -> TrialScheduler:
     """Return a scheduler that trains every trial for all `steps`: one rung."""
     return Asha(trials, [steps], **options)
-
-
-def _check_whole(**named):
-    """Raise unless each number is a whole one, and at least its least."""
-    for name, (number, least) in named.items():
-        if type(number) is not int or number < least:
-            raise InvalidArgument(
-                f"{name}={number!r}: give a whole number, at least {least}."
-            )

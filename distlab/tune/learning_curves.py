@@ -14,7 +14,7 @@ slow starters   16 times slower, floors below 0.1, as a small learning rate may 
 import random
 from typing import NamedTuple
 
-from distlab.errors import InvalidArgument
+from distlab.tune.tuning_run import check_whole
 
 __all__ = ["CurveShape", "draw_curves", "loss_after"]
 
@@ -37,11 +37,7 @@ def draw_curves(count: int, seed: int = 0, slow_starters: int = 0) -> list[Curve
 
     Raises: InvalidArgument for a count below 1, or more slow starters than that.
     """
-    if type(count) is not int or count < 1:
-        raise InvalidArgument(f"count={count!r}: give a whole number, at least 1.")
-    if type(slow_starters) is not int or not 0 <= slow_starters <= count:
-        known = f"give a whole number from 0 to {count}, the number of curves."
-        raise InvalidArgument(f"slow_starters={slow_starters!r}: {known}")
+    check_whole(slow_starters=(slow_starters, 0), count=(count, max(1, slow_starters)))
     draw = random.Random(seed)
     slow = [CurveShape(2.5, draw.uniform(0, 0.1), 16) for _ in range(slow_starters)]
     fast = [draw.uniform(0.3, 2.3) for _ in range(count - slow_starters)]

@@ -8,6 +8,7 @@ worker 2   │trial 2│    pauses    │ reports late
 import heapq
 import math
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -15,7 +16,7 @@ from typing import Any
 
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Pause, check_node_faults
-from distlab.tune.tuning_run import TuningAttempt, TuningJob, TuningRun
+from distlab.tune.tuning_run import TuningAttempt, TuningJob, TuningRun, check_whole
 
 __all__ = ["TuningCluster", "simulate_tuning", "straggling"]
 
@@ -37,13 +38,9 @@ class TuningCluster:
     save_every: int | None = None
 
     def __post_init__(self):
-        for name in ("workers", "save_every"):
-            number = getattr(self, name)
-            known = name == "save_every" and number is None
-            if not known and (type(number) is not int or number < 1):
-                raise InvalidArgument(
-                    f"{name}={number!r}: give a whole number, at least 1."
-                )
+        check_whole(workers=(self.workers, 1))
+        if self.save_every is not None:
+            check_whole(save_every=(self.save_every, 1))
         if not self.detect_s > 0:
             raise InvalidArgument(f"detect_s={self.detect_s!r}: give seconds above 0.")
         faults = check_node_faults(self.faults, self.workers, (Crash, Pause))
@@ -105,22 +102,21 @@ class _TrialUnderWay:
 class _TuningSimulation:
     """Events on one clock: checkpoints, reports, deaths, pauses, and their detection.
 
-    running: worker -> its job. down: workers that are dead or in a pause.
+    running: worker -> its job, also while it pauses. faults: by worker.
     """
 
     def __init__(self, scheduler, curve, configurations, cluster):
         self.scheduler, self.curve = scheduler, curve
         self.configurations, self.cluster = configurations, cluster
         self.now_s, self.events, self.order = 0.0, [], count()
-        self.running, self.down = {}, set()
+        self.running, self.faults = {}, defaultdict(list)
         self.attempts, self.deaths, self.reported = [], [], set()
-        self.pauses = [f for f in cluster.faults if isinstance(f, Pause)]
-        self.pauses.sort(key=lambda pause: pause.at_s)
-        for fault in cluster.faults:
+        for fault in sorted(cluster.faults, key=lambda fault: fault.at_s):
+            self.faults[fault.node].append(fault)
             act = self._pause if isinstance(fault, Pause) else self._crash
             self._at(fault.at_s, act, fault.node)
             if fault.until_s is not None:
-                self._at(fault.until_s, self.down.discard, fault.node)
+                self._at(fault.until_s, lambda: None)  # a worker is free again
 
     def run(self, until_s):
         """Return the record of a run up to a time."""
@@ -143,7 +139,7 @@ class _TuningSimulation:
 
     def _give_out(self):
         for worker in range(self.cluster.workers):
-            if worker in self.running or worker in self.down:
+            if worker in self.running or self._is_down(worker):
                 continue
             if (job := self.scheduler.next_job()) is None:
                 return
@@ -151,6 +147,15 @@ class _TuningSimulation:
             step_s = self.cluster.seconds_a_step(worker, job.trial)
             self.running[worker] = _TrialUnderWay(worker, job, self.now_s, step_s)
             self._plan(self.running[worker], job.start)
+
+    def _is_down(self, worker):
+        return any(
+            fault.at_s <= self.now_s < (fault.until_s or math.inf)
+            for fault in self.faults[worker]
+        )
+
+    def _pauses(self, worker):
+        return [fault for fault in self.faults[worker] if isinstance(fault, Pause)]
 
     def _checked(self, job):
         most = len(self.configurations)
@@ -165,19 +170,17 @@ class _TuningSimulation:
 
     def _plan(self, running, step):
         """Plan the next checkpoint of a job, or its end."""
-        job, every = running.job, self.cluster.save_every or math.inf
-        target = min(
-            job.stop, (step // every + 1) * every if every < math.inf else every
-        )
+        job = running.job
+        every = self.cluster.save_every or max(job.stop, 1)
+        target = min(job.stop, (step // every + 1) * every)
         work_s = (target - job.start) * running.step_s
         self._at(self._after(running, work_s), self._reach, running, target)
 
     def _after(self, running, work_s):
         """Return the time at which a worker has worked so long on its job."""
         when_s = running.begun_s + work_s
-        for pause in self.pauses:
-            own = pause.node == running.worker and running.begun_s < pause.until_s
-            if own and pause.at_s < when_s:
+        for pause in self._pauses(running.worker):
+            if running.begun_s < pause.until_s and pause.at_s < when_s:
                 when_s += pause.until_s - max(pause.at_s, running.begun_s)
         return when_s
 
@@ -193,11 +196,21 @@ class _TuningSimulation:
             else:
                 self._plan(running, step)
             return
-        loss = self.curve(self.configurations[trial], stop)
+        loss = self._loss(trial, stop)
         outcome = "late" if (trial, rung) in self.reported else "done"
         self.reported.add((trial, rung))
         self._close(running, outcome, loss)
         self.scheduler.on_report(trial, rung, loss)
+
+    def _loss(self, trial, steps):
+        found = self.curve(self.configurations[trial], steps)
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                f"curve returned {found!r} for trial {trial} after {steps} steps: give "
+                "a number, NaN for a loss that has diverged."
+            ) from None
 
     def _close(self, running, outcome, loss=None):
         """End a job now; a lost one has trained the steps that were complete."""
@@ -212,26 +225,24 @@ class _TuningSimulation:
     def _worked(self, running):
         idle_s = sum(
             max(0.0, min(p.until_s, self.now_s) - max(p.at_s, running.begun_s))
-            for p in self.pauses
-            if p.node == running.worker
+            for p in self._pauses(running.worker)
         )
         return self.now_s - running.begun_s - idle_s
 
     def _crash(self, worker):
-        self.down.add(worker)
         self.deaths.append((self.now_s, worker))
         if running := self.running.get(worker):
             self._close(running, "lost")
             self._at(self.now_s + self.cluster.detect_s, self._lose, running)
 
     def _pause(self, worker):
-        self.down.add(worker)
         if running := self.running.get(worker):
             self._at(self.now_s + self.cluster.detect_s, self._suspect, running)
 
     def _suspect(self, running):
         """Take a worker for dead that is in a pause still."""
-        if self.running.get(running.worker) is running and running.worker in self.down:
+        worker = running.worker
+        if self.running.get(worker) is running and self._is_down(worker):
             self._lose(running)
 
     def _lose(self, running):

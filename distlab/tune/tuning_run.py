@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from distlab.errors import InvalidArgument
 from distlab.trace import Event, Trace
 
-__all__ = ["TuningAttempt", "TuningJob", "TuningRun"]
+__all__ = ["TuningAttempt", "TuningJob", "TuningRun", "check_whole"]
 
 
 class TuningJob(NamedTuple):
@@ -107,3 +108,12 @@ def _share(one, at_s):
     if at_s >= one.end_s:
         return 1.0
     return max(0.0, at_s - one.begun_s) / (one.end_s - one.begun_s)
+
+
+def check_whole(**named: tuple[int, int]) -> None:
+    """Raise InvalidArgument unless each is a whole number; named: (number, least)."""
+    for name, (number, least) in named.items():
+        if type(number) is not int or number < least:
+            raise InvalidArgument(
+                f"{name}={number!r}: give a whole number, at least {least}."
+            )

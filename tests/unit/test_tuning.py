@@ -82,6 +82,19 @@ def test_asha_with_one_worker_gives_out_the_jobs_of_algorithm_2_worked_by_hand()
     assert jobs == [*expected, *third, new[7], promoted[3], (7, 2, 3, 9), new[8]]
 
 
+def test_asha_takes_the_highest_rung_that_has_a_promotable_trial():
+    scheduler = Asha(5, [1, 2, 4], eta=2)
+    for _ in range(4):
+        scheduler.next_job()
+    for trial, loss in ((1, 0.1), (0, 0.2), (2, 0.4), (3, 0.3)):
+        scheduler.on_report(trial, 0, loss)
+    assert [scheduler.next_job()[:2] for _ in range(2)] == [(1, 1), (0, 1)]
+    scheduler.on_report(1, 1, 0.6)
+    scheduler.on_report(0, 1, 0.5)
+    scheduler.on_report(4, 0, 0.0)  # in the top of rung 0, too
+    assert [scheduler.next_job()[:2] for _ in range(2)] == [(0, 2), (4, 1)]
+
+
 def test_synchronous_halving_promotes_a_complete_rung_and_waits_until_then():
     scheduler = SynchronousHalving(9, [1, 3, 9])
     first = [scheduler.next_job() for _ in range(10)]
@@ -179,18 +192,52 @@ def saved_before(run, attempt):
             yield one.stop if one.loss is not None else one.stop // 2 * 2
 
 
+def test_a_slow_worker_stops_at_its_next_checkpoint_when_another_has_reported():
+    cluster = TuningCluster(
+        2, lambda worker, trial: 2 - worker, [Pause(0, 5, 10)], detect_s=3, save_every=2
+    )
+    run = simulate_tuning(random_search(1, 20), flat, [0.1], cluster)
+    assert [tuple(one) for one in run.attempts] == [
+        (1, 0, 0, 2, 20, 8.0, 26.0, 0.1, "done"),
+        (0, 0, 0, 0, 12, 0.0, 29.0, None, "given up"),
+    ]
+
+
+def test_a_pause_that_is_shorter_than_the_time_out_costs_no_second_attempt():
+    cluster = TuningCluster(2, faults=[Pause(0, 1, 3)], detect_s=3)
+    run = simulate_tuning(random_search(1, 9), flat, [0.1], cluster)
+    assert [one.end_s for one in run.attempts] == [11.0]
+
+
+def test_a_worker_that_dies_in_a_pause_is_down_until_both_are_over():
+    faults = [Pause(0, 1, 4), Crash(0, 2, 9)]
+    cluster = TuningCluster(1, 1.0, faults, detect_s=1)
+    run = simulate_tuning(random_search(1, 3), flat, [0.1], cluster)
+    assert [tuple(one) for one in run.attempts] == [
+        (0, 0, 0, 0, 1, 0.0, 2.0, None, "lost"),
+        (0, 0, 0, 0, 3, 9.0, 12.0, 0.1, "done"),
+    ]
+
+
+def test_a_run_that_is_ended_gives_up_what_is_under_way_with_the_steps_trained():
+    run = simulate_tuning(random_search(2, 9), flat, [0.1, 0.2], until_s=4.5)
+    assert {one.outcome for one in run.attempts} == {"given up"}
+    assert run.steps_trained == 8 and run.improvements() == []
+
+
 def test_the_best_loss_and_the_steps_until_it_are_those_of_the_attempts():
     attempts = [
         TuningAttempt(0, 0, 0, 0, 4, 0.0, 4.0, 0.5, "done"),
         TuningAttempt(1, 1, 0, 0, 8, 0.0, 8.0, NAN, "done"),
         TuningAttempt(0, 2, 0, 0, 2, 4.0, 8.0, None, "lost"),
         TuningAttempt(0, 3, 0, 0, 4, 8.0, 12.0, 0.4, "done"),
+        TuningAttempt(1, 4, 0, 0, 5, 8.0, 13.0, 0.4, "done"),
     ]
     run = TuningRun(attempts, 2)
-    assert run.steps_trained == 18
+    assert run.steps_trained == 23
     assert run.best_over_time() == [(4.0, 0.5), (12.0, 0.4)]
-    assert run.best_over_steps() == [(8.0, 0.5), (18.0, 0.4)]
-    assert (run.steps_to(0.45), run.seconds_to(0.5)) == (18.0, 4.0)
+    assert run.best_over_steps() == [(8.0, 0.5), (22.0, 0.4)]
+    assert (run.steps_to(0.45), run.seconds_to(0.5)) == (22.0, 4.0)
     assert run.steps_to(0.1) == run.seconds_to(0.1) == math.inf
 
 
@@ -248,13 +295,18 @@ def test_a_slow_starter_that_would_have_won_is_lost_by_a_low_first_rung():
         (lambda: Asha(9, [3, 3]), "rungs=3"),
         (lambda: Asha(9, [1], tries=0), "tries=0"),
         (lambda: draw_curves(0), "count=0"),
-        (lambda: draw_curves(3, slow_starters=4), "slow_starters=4"),
+        (
+            lambda: draw_curves(3, slow_starters=4),
+            "count=3: give a whole number, at least 4",
+        ),
+        (lambda: draw_curves(3, slow_starters=-1), "slow_starters=-1"),
         (lambda: TuningCluster(0), "workers=0"),
         (lambda: TuningCluster(2, save_every=0), "save_every=0"),
         (lambda: TuningCluster(2, detect_s=0), "detect_s=0"),
         (lambda: TuningCluster(2, faults=[Crash(2, 1)]), "node 2"),
         (lambda: TuningCluster(2, faults=[Kill(0, 1)]), "Crash and Pause"),
         (lambda: simulate_tuning(Asha(2, [1]), flat, [0.1]), "a trial from 0 to 0"),
+        (lambda: simulate_tuning(Asha(1, [3]), flat, [None]), "trial 0 after 3 steps"),
         (
             lambda: simulate_tuning(
                 Asha(1, [1]), flat, [0.1], TuningCluster(1, lambda worker, trial: 0)
