@@ -1,4 +1,4 @@
-"""Ray Tune: trials as actors of a Ray cluster on this machine, which ends with them.
+"""Ray Tune: trials as actors of a Ray cluster, with the resources that each asks for.
 
     def trainable(config):
         for loss in train(**config):
@@ -9,12 +9,11 @@
                               scheduler=ASHAScheduler(max_t=27, reduction_factor=3))
 
 A trial gets its resources before it starts: a share of a CPU, several, or a **gang**: a
-placement group of several bundles, all of them or none. The cluster's dashboard is off,
-its files are in a folder of its own, and its ports are those that are free.
+placement group of several bundles, all of them or none. Trials run on the cluster that
+this process is connected to, so also in a `with ray_cluster(nodes=3):`.
 """
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,15 +28,12 @@ from distlab.tune import TuningAttempt, TuningRun
 __all__ = ["RayTuneSearch", "cluster", "is_installed", "run"]
 
 _PACKAGES = {"ray": "ray[tune]", "pyarrow": "ray[tune]"}
-_MEMORY = 80_000_000  # of the object store, bytes; near the least that Ray takes
 _STARTS = 3
 _QUIET = (
     os.environ,
     {
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # no files
         "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is the cell's own
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        "RAY_USAGE_STATS_ENABLED": "0",
     },
 )
 
@@ -112,10 +108,8 @@ def run(
 
 
 @contextmanager
-def cluster(cpus: int) -> Iterator[str]:
-    """Run a Ray cluster on this machine for a `with` block; yield its folder.
-
-    Nothing is left of it afterwards, neither processes nor files.
+def cluster(cpus: int) -> Iterator[None]:
+    """Run a Ray cluster of one node for a `with` block; nothing is left of it.
 
     cpus: they are counted, not measured.
 
@@ -124,36 +118,21 @@ def cluster(cpus: int) -> Iterator[str]:
     _require()
     import ray
 
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # paths of sockets are short
+    from distlab.engines.ray.local import LocalCluster, attach
+
+    for left in reversed(range(_STARTS)):
+        try:
+            local = LocalCluster(1, cpus)
+            break
+        except EngineFailed:  # Ray gives its head 30 s, too few on a busy machine
+            if not left:
+                raise
     try:
-        with patch.dict(*_QUIET):
-            _start(cpus, folder)
-            yield folder
+        attach(local.address)
+        yield
     finally:
         ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(cpus, folder):
-    """Start Ray, again if it does not within its own 30 s, as on a busy machine."""
-    import ray
-
-    for attempt in range(_STARTS):
-        try:
-            return ray.init(
-                address="local",
-                num_cpus=cpus,
-                num_gpus=0,
-                include_dashboard=False,
-                object_store_memory=_MEMORY,
-                log_to_driver=False,
-                logging_level="ERROR",
-                _temp_dir=folder,
-            )
-        except Exception as error:  # that class: Ray has none of its own for this
-            ray.shutdown()
-            if attempt == _STARTS - 1:
-                raise EngineFailed(f"Ray did not start: {error}") from error
+        local.close()
 
 
 def _fit(trainable, space, trials, scheduler, shares, folder):

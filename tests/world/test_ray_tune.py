@@ -1,6 +1,4 @@
-"""Ray Tune on a cluster of this machine: trials, gangs, and nothing that is left."""
-
-from pathlib import Path
+"""Ray Tune on a cluster of this machine: trials, gangs, and no process left."""
 
 import psutil
 import pytest
@@ -24,14 +22,12 @@ def cluster():
     """Run the cluster that the tests share; afterwards look for what it has left."""
     mine = psutil.Process()
     before = {child.pid for child in mine.children(recursive=True)}
-    with ray_tune.cluster(1) as folder:
+    with ray_tune.cluster(1):
         yield
-        assert any(Path(folder).iterdir())
         started = [c for c in mine.children(recursive=True) if c.pid not in before]
         assert started
     _, alive = psutil.wait_procs(started, timeout=30)
     assert not alive and not ray.is_initialized()
-    assert not Path(folder).exists()
 
 
 def falls(config):
