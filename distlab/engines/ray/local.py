@@ -10,7 +10,9 @@ cell's.
 import json
 import os
 import signal
+import socket
 import time
+from contextlib import ExitStack
 from unittest import mock
 
 from distlab.errors import EngineFailed
@@ -25,6 +27,8 @@ _LOOPBACK = "127.0.0.1"
 _STARTED_S = 240.0
 _ATTEMPTS = 3
 _STORE_BYTES = 80 * MB  # the least that Ray accepts
+_AGENT_PORTS = ("metrics_agent_port", "metrics_export_port")
+_AGENT_PORTS += ("dashboard_agent_listen_port", "runtime_env_agent_port")
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_metrics_collection": "0",
@@ -157,7 +161,8 @@ class _Raylets:
 
         head = self._settings(cpus) | {"include_dashboard": False}
         with _loopback_stays(True):
-            self._cluster = Cluster(True, head_node_args=head, shutdown_at_exit=False)
+            how = {"head_node_args": head, "shutdown_at_exit": False}
+            self._cluster = _started(lambda: Cluster(True, **how))
         for _ in range(nodes - 1):
             self.add(cpus)
         return self._cluster.address
@@ -169,24 +174,41 @@ class _Raylets:
             for name in ("plasma_store", "raylet")
         }
         how = {"node_ip_address": _LOOPBACK, "object_store_memory": _STORE_BYTES}
-        return how | sockets | {"num_cpus": cpus}
+        # A raylet that must find its agents' ports out waits for them, 15 s at most.
+        ports = dict(zip(_AGENT_PORTS, _free_ports(len(_AGENT_PORTS)), strict=True))
+        return how | sockets | ports | {"num_cpus": cpus}
 
     def add(self, cpus):
-        """Start a node, again if it takes longer than Ray waits for it."""
-        for left in reversed(range(_ATTEMPTS)):
-            before = children(os.getpid())
-            try:
-                node = self._cluster.add_node(wait=False, **self._settings(cpus))
-            except Exception:
-                if not left:
-                    raise
-                for pid in set(children(os.getpid())) - set(before):
-                    os.kill(pid, signal.SIGKILL)
-            else:
-                self._started[node.node_id] = node
-                return
+        """Start a node."""
+        node = _started(
+            lambda: self._cluster.add_node(wait=False, **self._settings(cpus))
+        )
+        self._started[node.node_id] = node
 
     def kill(self, node_id):
         """Kill a node with its raylet, which must not stay as a zombie."""
         node = self._started.pop(node_id)
         self._cluster.remove_node(node, allow_graceful=False)
+
+
+def _started(start):
+    """Return what `start` returns; try again if that takes longer than Ray waits."""
+    for left in reversed(range(_ATTEMPTS)):
+        before = children(os.getpid())
+        try:
+            return start()
+        except Exception:
+            if not left:
+                raise
+            for pid in set(children(os.getpid())) - set(before):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _free_ports(count):
+    """Return ports that nobody uses now."""
+    with ExitStack() as stack:
+        taken = [
+            stack.enter_context(socket.create_server((_LOOPBACK, 0)))
+            for _ in range(count)
+        ]
+        return [listener.getsockname()[1] for listener in taken]
