@@ -225,7 +225,7 @@ class _Search:
         return {task for task, each in self.tasks.items() if each.end_s is None}
 
     def _left(self):
-        """Return how many more tasks may be given out."""
+        """Return the number of further tasks to give out."""
         running, trials = self._running(), self.study.get_trials(deepcopy=False)
         repeated = {n for t in trials for n in t.system_attrs.get("retry_history", ())}
         waits = sum(trial.state.name == "WAITING" for trial in trials)

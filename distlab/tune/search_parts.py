@@ -24,7 +24,7 @@ def grid(axes: Mapping[str, Sequence]) -> list[dict]:
 
 
 def near_duplicates(points: Sequence[Sequence[float]], distance: float) -> int:
-    """Return how many points have an earlier one this close in each coordinate."""
+    """Return the number of points with an earlier one this close in each coordinate."""
     found = 0
     for number, point in enumerate(points):
         found += any(

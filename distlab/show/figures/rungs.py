@@ -55,14 +55,10 @@ class _Rungs:
         self.ended, self.lost = ended, lost
         self.steps = {one.rung: one.stop for one in ended}
         self.reports = {(one.trial, one.rung): one for one in ended}
-        losses = {rung: [] for rung in self.steps}
-        for one in ended:
-            losses[one.rung] += [] if math.isnan(one.loss) else [one.loss]
-        self.scales = {
-            rung: Scale(found or [0.0], log=False) for rung, found in losses.items()
-        }
-        best = (one for one in ended if one.rung == max(self.steps))
-        self.best = min(best, key=lambda one: (math.isnan(one.loss), one.loss)).trial
+        self.ranked = {rung: [] for rung in self.steps}
+        for one in sorted(ended, key=lambda one: (math.isnan(one.loss), one.loss)):
+            self.ranked[one.rung].append(one.trial)
+        self.best = self.ranked[max(self.steps)][0]
 
     def canvas(self, title):
         names = {rung: plural(steps, "step") for rung, steps in self.steps.items()}
@@ -76,7 +72,7 @@ class _Rungs:
         key += [(None, "cross: lost with its worker")] * bool(self.lost)
         canvas = Canvas(_HEAD + height + _FOOT, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
-        words = "time, s; lower in a row is a lower loss"
+        words = "time, s; lower in a row: a lower loss, by rank"
         write(self.page, MARGIN, self.top - 0.15, words, color=MUTED)
         for rung, name in names.items():
             y = self._foot(rung)
@@ -93,7 +89,8 @@ class _Rungs:
         return self.top + _ROW * (above + 1)
 
     def _place(self, one):
-        share = 0.98 if math.isnan(one.loss) else self.scales[one.rung].share(one.loss)
+        ranked = self.ranked[one.rung]
+        share = (ranked.index(one.trial) + 0.5) / len(ranked)
         y = self._foot(one.rung) - _PAD - share * (_ROW - 2 * _PAD)
         return self.ruler.inch(one.end_s), y
 

@@ -244,7 +244,11 @@ class _Plot:
     def _draw_curve(self, panel, number, name):
         if name in self.bands:
             color = tint(rank_color(number), 0.25)
-            shapes(panel, [self.bands[name]], color, gid="spread", zorder=2)
+            corners, half = self.bands[name], len(self.bands[name]) // 2
+            shapes(panel, [corners], color, gid="spread", zorder=2)
+            for edge in (corners[:half], corners[half:]):
+                xs, ys = zip(*edge, strict=True)
+                curve(panel, xs, ys, number, width=0.5, gid="edge of the spread")
         if name in self.lines:
             xs, ys = zip(*self.lines[name], strict=True)
             curve(panel, xs, ys, number, dashed=True, gid="predicted")
