@@ -33,7 +33,7 @@ from distlab.tune.simulated_tuning import TuningCluster, simulate_tuning, stragg
 
 _KEPT = "learning_curves", "simulated_tuning", "tuning_run"
 WITHOUT = kit.modules_of("distlab.tune", but=_KEPT)
-TRIES, SAVE_EVERY, RUNS, SEEDS = 3, 3, 8, range(5)
+TRIES, SAVE_EVERY, RUNS, SEEDS = 3, 3, 10, range(5)
 NAN = math.nan
 _random = random.SystemRandom()
 _CASE = "{} to {} steps, eta {}: {} trials, {} workers"
@@ -66,16 +66,16 @@ def race(make):
 
 
 def _raced(make):
-    return [_steps_to_loss(make, seed) for seed in SEEDS]
+    return [_steps_to_loss(make(256, 1, 256, 4), seed) for seed in SEEDS]
 
 
-def _steps_to_loss(make, seed):
+def _steps_to_loss(scheduler, seed):
     curves, draw = draw_curves(256, seed), random.Random(seed)
     times = [draw.uniform(0, 200) for _ in range(8)]
     faults = [Crash(worker, at_s, at_s + 30) for worker, at_s in enumerate(times)]
     cluster = TuningCluster(8, straggling(1.0, 0.5, seed), faults, save_every=8)
     good = sorted(loss_after(curve, 256) for curve in curves)[2]
-    run = simulate_tuning(make(256, 1, 256, 4), loss_after, curves, cluster)
+    run = simulate_tuning(scheduler, loss_after, curves, cluster)
     return run.steps_to(good)
 
 
@@ -87,7 +87,7 @@ class _LoggedScheduler:
         self._draw, self._late = random.Random(plan.seed), []
 
     def next_job(self):
-        while self._late and self._draw.random() < 0.3:
+        while self._late and self._draw.random() < 0.7:
             self._ask(*self._late.pop(0))
         while len(self.log) < self._plan.calls:
             job = self._ask("next_job")
@@ -104,9 +104,13 @@ class _LoggedScheduler:
     def _twice(self, name, *args):
         """Make a call, and in some runs make it again, at once or later."""
         self._ask(name, *args)
+        again = name, *args[:2], *(loss + 1 for loss in args[2:])
+        if name == "on_saved":  # a copy of what was sent for the checkpoint before
+            again = name, args[0], max(1, args[1] - SAVE_EVERY)
         if self._draw.random() < self._plan.again:
-            again = name, *args[:2], *(loss + 1 for loss in args[2:])
-            self._late.insert(0 if self._draw.random() < 0.5 else 99, again)
+            self._ask(*again)
+        elif self._draw.random() < self._plan.again:
+            self._late.append(again)
 
     def _ask(self, name, *args):
         if not hasattr(self._scheduler, name) and self._plan.step < 3:
@@ -234,9 +238,9 @@ class _ExpectedScheduler:
 
     def mistake(self, job, right):
         """Return the kind of a wrong answer to `next_job`, for its hint."""
-        own, known = job and job[:2], type(job) is tuple and len(job) == 4
-        if job is not None and not known:
+        if job is not None and (type(job) is not tuple or len(job) != 4):
             return "shape"
+        own = job and job[:2]
         if own in self.first:
             return "given up" if self.tries[own] == TRIES else "reported"
         if right and own == right[:2]:
@@ -304,17 +308,18 @@ def _right(name, eta, asked, yours):
 
 def _follow(make, plan, log, attempts, deaths):
     """Raise at the first answer in a run that is not the expected one."""
-    twin = _ExpectedScheduler(plan.trials, plan.rungs, plan.eta, plan.step)
-    given = 0
+    given, twin = 0, _ExpectedScheduler(plan.trials, plan.rungs, plan.eta, plan.step)
     for call, (name, args, yours) in enumerate(log, 1):
         lost = ", ".join(map(str, twin.queue)) or "none"
         right = getattr(twin, name)(*args)
         job = name == "next_job" and type(yours) is tuple
         given += job and yours[0] not in plan.poison
-        if name not in _ANSWERED or yours == _plain(right):
+        if name in ("on_lost", "on_saved") or yours == _plain(right):
             continue
         kind = twin.mistake(yours, right) if name == "next_job" else name
-        asked = _ANSWERED[name].format(*args)
+        if name == "on_report" and yours == "nan":
+            kind = "lost first"  # it was given up, though it should be done again
+        asked = f"{'the loss after ' * (name == 'on_report')}{name}{args}"
         found = f"Call {call}, {asked}: expected {_words(right)}; yours is "
         found += f"{_words(yours)}.\n{_state(twin, lost)}"
         if kind in ("start", "wanted"):
@@ -327,38 +332,31 @@ def _follow(make, plan, log, attempts, deaths):
         raise Inconclusive("A run ended before all trials had: run this cell again.")
 
 
-_ANSWERED = {
-    "next_job": "next_job()",
-    "wanted": "wanted({}, {})",
-    "on_report": "the loss after on_report({}, {}, {})",
-}
-
-
 def _plan(step, *sizes):
     """Draw the losses and faults of a run; some losses are equal, some NaN."""
     plan = SimpleNamespace(step=step, seed=_random.getrandbits(32), faults=[])
     plan.least, plan.most, plan.eta, plan.trials, plan.workers = sizes
     plan.rungs = rung_steps(*sizes[:3])
     trials = range(plan.trials)
-    plan.losses = [[_drawn_loss(plan.trials) for _ in plan.rungs] for _ in trials]
+    values = [NAN] * (1 + plan.trials // 6) + [trial / 10 for trial in trials]
+    plan.losses = [_random.choices(values, k=len(plan.rungs)) for _ in trials]
     plan.calls, plan.again, plan.poison = 100 + 60 * plan.trials, 0, set()
     if step > 1:
         plan.again, plan.poison = 0.3, {*_random.sample(trials, 2)}
-        plan.faults = [f for n in range(plan.workers) for f in _drawn_faults(n, plan)]
+        plan.faults = [*_drawn_faults(plan)]
     return plan
 
 
-def _drawn_loss(trials):
-    return NAN if _random.random() < 0.15 else _random.randrange(trials) / 10
-
-
-def _drawn_faults(worker, plan):
-    """Yield (True for a pause, worker, begin, end) of faults, one after another."""
-    until_s = 0.0
-    for _ in range(4):
-        at_s = until_s + 1 + _random.uniform(0, 2 * plan.most)
-        until_s = at_s + _random.uniform(1, 5 + plan.most)
-        yield _random.random() < 0.5, worker, at_s, until_s
+def _drawn_faults(plan):
+    """Yield (True for a pause, worker, begin, end): several workers begin at once."""
+    at_s = 0.0
+    for _ in range(9):
+        at_s, most_s = at_s + 1 + _random.uniform(0, plan.most / 2), 8 + plan.most / 2
+        ends = [at_s + _random.uniform(1, most_s) for _ in range(plan.workers)]
+        for worker, until_s in enumerate(ends):
+            if _random.random() < 0.7:
+                yield _random.random() < 0.5, worker, at_s, until_s
+        at_s = max(ends)
 
 
 def _words(said):
@@ -391,23 +389,22 @@ def _table(yours):
     drawn, halving, enough = zip(*steps, strict=True)
     lines = ["Steps trained by 8 workers until one of the 3 best losses of 256 trials:"]
     lines += aligned(rows, ">>>>")
-    lines += [f"Random search takes {_ratio(drawn, yours):.1f} times your steps, and "]
-    lines[-1] += f"synchronous halving {_ratio(halving, yours):.2f} times (medians)."
+    said = f"Random search takes {_ratio(drawn, yours):.1f} times your steps, and "
+    said += f"synchronous halving {_ratio(halving, yours):.2f} times (medians)."
     if (excess := _ratio(yours, enough)) > 1:
-        lines += [f"Of your steps, {1 - 1 / excess:.0%} are not needed."]
-    return "\n".join(lines)
+        said += f"\nOf your steps, {1 - 1 / excess:.0%} are not needed."
+    return "\n".join([*lines, said])
 
 
 @cache
 def _steps_of_others():
     """Return the steps of random search, synchronous halving and ASHA, by seed."""
-    rungs = rung_steps(1, 256, 4)
-    others = (
-        lambda *_: random_search(256, 256),
-        lambda *_: SynchronousHalving(256, rungs, 4),
-        lambda *_: Asha(256, rungs, 4),
-    )
-    return [[_steps_to_loss(make, seed) for make in others] for seed in SEEDS]
+    rungs, found = rung_steps(1, 256, 4), []
+    for seed in SEEDS:
+        others = random_search(256, 256), SynchronousHalving(256, rungs, 4)
+        both = *others, Asha(256, rungs, 4)
+        found.append([_steps_to_loss(each, seed) for each in both])
+    return found
 
 
 def _ratio(some, others):
