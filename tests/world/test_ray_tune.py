@@ -21,10 +21,10 @@ SPACE = {"x": tune.grid_search([0.1, 0.9])}
 def cluster():
     """Run the cluster that the tests share; afterwards look for what it has left."""
     mine = psutil.Process()
-    before = {child.pid for child in mine.children(recursive=True)}
     with ray_tune.cluster(1):
         yield
-        started = [c for c in mine.children(recursive=True) if c.pid not in before]
+        children = mine.children(recursive=True)
+        started = [c for c in children if "/ray/" in " ".join(c.cmdline())]
         assert started
     _, alive = psutil.wait_procs(started, timeout=30)
     assert not alive and not ray.is_initialized()
