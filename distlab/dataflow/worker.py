@@ -18,7 +18,7 @@ from distlab.calls.failure_location import described
 from distlab.calls.serialize import unpack
 from distlab.processes import Child
 
-__all__ = ["AtRecord", "commit", "main"]
+__all__ = ["AtRecord", "commit", "die_if_planned", "main"]
 
 _doomed = False
 
@@ -48,17 +48,18 @@ def main(child: Child) -> None:
             answer = False, _failure(error)
         sys.stdout.flush()
         sys.stderr.flush()
-        _die_if_planned()
+        die_if_planned()
         child.send(cloudpickle.dumps(answer))
 
 
 def commit(temporary: str, final: str) -> None:
     """Rename a complete file to its final name, atomically."""
-    _die_if_planned()
+    die_if_planned()
     os.replace(temporary, final)
 
 
-def _die_if_planned():
+def die_if_planned() -> None:
+    """Kill this worker if its owner planned that for this task."""
     if _doomed:
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -85,6 +85,7 @@ class Workers:
     functions: the bytes from `pack_functions`; the first argument of every task.
     folder: the workers' folder, removed when they end, whatever ends them.
     faults: the workers to kill, the tasks to kill them in, and the slow workers.
+    preload: further modules that its tasks need.
     idle: the workers without a task. given: how many tasks each has been given.
 
     Raises: ProcessServerFailed if no process can be started.
@@ -97,6 +98,7 @@ class Workers:
         *,
         folder: str,
         faults: Sequence[WorkerFault] = (),
+        preload: Sequence[str] = (),
     ):
         self.count = count
         self.idle = set(range(count))
@@ -114,6 +116,7 @@ class Workers:
             count,
             "distlab.dataflow.worker:main",
             preload=_PRELOAD,
+            also=preload,
             private_folder=folder,
         )
         slow = ((f.worker, f.factor) for f in faults if isinstance(f, SlowWorker))

@@ -88,6 +88,11 @@ class PostgresServer(Servers):
         """
         return connection(self.folder, isolation, patience(10))
 
+    @property
+    def url(self) -> str:
+        """The address of its database, as SQLAlchemy takes it."""
+        return f"postgresql+psycopg://postgres@/postgres?host={self.folder}&port=5432"
+
     def kill(self, member: int = 0) -> None:
         """Kill the server and all its processes, with SIGKILL."""
         super().kill(member)

@@ -29,9 +29,10 @@ def result(cell: str) -> float | str | None:
             f"nothing was recorded for the cell {cell!r}, only for {', '.join(results)}"
         )
     found = results[cell]
+    extra = "ray" if found["system"].startswith("ray ") else "systems"
     print(
         f"Recorded on {found['date']} with {found['system']}, which is not installed "
-        'here. To add it: pip install "distlab[systems]"'
+        f'here. To add it: pip install "distlab[{extra}]"'
     )
     print(found["text"], end="")
     return found["measured"]

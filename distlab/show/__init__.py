@@ -29,6 +29,7 @@
     quorums(3, writes=2, reads=2)   # the replicas that a read and a write share
     commit_states(nodes, txn)   # a transaction's state at each node, who is in doubt
     models()                    # consistency models, strong to weak
+    rungs(run)                  # trials of a tuning run by rung, and their promotions
     tradeoff(survey)            # latency against the minority's answered calls
     source(function)            # the code itself
 
@@ -55,6 +56,7 @@ from distlab.show.figures.pipeline import pipeline
 from distlab.show.figures.quorums import quorums
 from distlab.show.figures.rates import rates
 from distlab.show.figures.ratios import ratios
+from distlab.show.figures.rungs import rungs
 from distlab.show.figures.scaling import scaling
 from distlab.show.figures.shards import shards
 from distlab.show.figures.shuffle import shuffle
@@ -92,6 +94,7 @@ __all__ = [
     "quorums",
     "rates",
     "ratios",
+    "rungs",
     "save",
     "scaling",
     "shards",

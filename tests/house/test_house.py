@@ -28,7 +28,7 @@ FLOORS = [
     {"processes"},
     {"sandbox", "recorder", "show"},
     {"comm", "simulated", "collectives", "history"},
-    {"launch", "network", "dataflow"},
+    {"launch", "network", "dataflow", "tune"},
     {"train", "agree", "plan", "engines", "flight"},
     {"checks", "learner"},
     {"instructor"},

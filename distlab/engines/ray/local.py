@@ -34,10 +34,8 @@ _SETTINGS = {
     "RAY_enable_metrics_collection": "0",
     "RAY_prestart_worker_first_driver": "0",
     "RAY_enable_worker_prestart": "0",
-    # Ray knows within 3 s that a node is gone, not after 13 s.
-    "RAY_health_check_initial_delay_ms": "0",
-    "RAY_health_check_period_ms": "500",
-    "RAY_health_check_failure_threshold": "3",
+    # Ray knows after 5 s that a node is gone, not after 13 s.
+    "RAY_health_check_period_ms": "1000",
 }
 
 

@@ -17,13 +17,14 @@ from distlab.show.canvas.canvas import (
     is_narrow,
     page_width,
     points,
+    shapes,
     strokes,
     write,
 )
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
-from distlab.show.canvas.theme import GRID, MUTED
+from distlab.show.canvas.theme import GRID, MUTED, rank_color, tint
 
 __all__ = ["checked_curves", "ends_in_words", "ratios_in_words", "scaling"]
 
@@ -86,6 +87,7 @@ def ratios_in_words(measured, predicted) -> list[str]:
     return said
 
 
+_ENDS = ("lows", "highs")
 _NAME, _TICK, _LINE = 8.5, 8.25, 0.18
 _HEIGHT, _WIDEST_NAME = 3.3, 2.4
 _HEAD, _FOOT = 0.42, 0.5
@@ -99,6 +101,8 @@ def scaling(
     title="",
     predicted=None,
     points="measured",
+    spread=None,
+    joined=True,
     log_x=False,
     log_y=False,
 ) -> Picture:
@@ -106,7 +110,9 @@ def scaling(
 
     series: name -> (xs, ys). predicted: name -> (xs, ys); the prediction of a series
     goes under the same name. Units belong into the labels. points: for the legend;
-    "computed" if they come from a virtual clock or a formula.
+    "computed" if they come from a virtual clock or a formula. spread: name -> (lows,
+    highs) around the points of some series, such as its worst and best of
+    five seeds. joined: False for points without lines.
 
     Raises: InvalidArgument naming the series that cannot be drawn.
     """
@@ -119,17 +125,42 @@ def scaling(
             'scaling({"ring": ([2, 4, 8], [1.1, 1.6, 1.9])}, x_label="ranks", '
             'y_label="time, ms")'
         )
+    bands = checked_bands(spread or {}, series, **logs)
     labels = literal(x_label), literal(y_label), literal(points)
-    return Picture(lambda: _Plot(measured, lines, **logs).canvas(title, *labels))
+    how = logs | {"bands": bands, "joined": joined}
+    return Picture(lambda: _Plot(measured, lines, **how).canvas(title, *labels))
+
+
+def checked_bands(spread, series, **logs) -> dict[str, list]:
+    """Return name -> corners of the area between the lows and highs of a series.
+
+    Raises: InvalidArgument naming the band that cannot be drawn, or has no series.
+    """
+    bands = {}
+    for name, ends in spread.items():
+        if name not in series or len(ends) != 2:
+            raise InvalidArgument(
+                f"spread[{name!r}] is (lows, highs) of a series of that name."
+            )
+        xs = series[name][0]
+        both = {
+            f"{name}: {part}": (xs, ys) for part, ys in zip(_ENDS, ends, strict=True)
+        }
+        low, high = checked_curves(both, "spread", **logs).values()
+        bands[str(name)] = [*low, *reversed(high)]
+    return bands
 
 
 class _Plot:
     """Curves by name on two scales; positions on the page are in inches."""
 
-    def __init__(self, measured, lines, *, log_x, log_y):
+    def __init__(self, measured, lines, *, bands, joined, log_x, log_y):
         self.measured, self.lines = measured, lines
+        self.bands, self.joined = bands, joined
         self.names = list(dict.fromkeys([*measured, *lines]))
-        spots = [s for each in (measured, lines) for c in each.values() for s in c]
+        spots = [
+            s for each in (measured, lines, bands) for c in each.values() for s in c
+        ]
         self.x = Scale([x for x, _ in spots], log=log_x)
         self.y = Scale([y for _, y in spots], log=log_y, from_zero=True)
         self.labels = [self._label(name) for name in self.names]
@@ -149,6 +180,7 @@ class _Plot:
     def canvas(self, title, x_label, y_label, origin):
         key = [(None, f"points: {origin}")] if self.measured else []
         key += [(None, "dashed lines: predicted")] if self.lines else []
+        key += [(None, "areas: from the lowest to the highest")] if self.bands else []
         canvas = Canvas(_HEAD + self.height + _FOOT + self.below, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
         self.bottom = self.top + self.height
@@ -166,6 +198,11 @@ class _Plot:
         said += ends_in_words(self.measured, origin)
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
+        for name, corners in self.bands.items():
+            low, high = (
+                readable_number(y) for _, y in corners[len(corners) // 2 - 1 :][:2]
+            )
+            said.append(f"{literal(name)} ends between {low} and {high}.")
         return canvas.described(said)
 
     def _x(self, number):
@@ -205,12 +242,19 @@ class _Plot:
         return numbers
 
     def _draw_curve(self, panel, number, name):
+        if name in self.bands:
+            color = tint(rank_color(number), 0.25)
+            corners, half = self.bands[name], len(self.bands[name]) // 2
+            shapes(panel, [corners], color, gid="spread", zorder=2)
+            for edge in (corners[:half], corners[half:]):
+                xs, ys = zip(*edge, strict=True)
+                curve(panel, xs, ys, number, width=0.5, gid="edge of the spread")
         if name in self.lines:
             xs, ys = zip(*self.lines[name], strict=True)
             curve(panel, xs, ys, number, dashed=True, gid="predicted")
         if name in self.measured:
             xs, ys = zip(*self.measured[name], strict=True)
-            if name not in self.lines and len(set(xs)) == len(xs):
+            if self.joined and name not in self.lines and len(set(xs)) == len(xs):
                 curve(panel, xs, ys, number, width=0.9, gid="joined")
             points(panel, xs, ys, number, size=7, gid="measured")
 
