@@ -21,7 +21,12 @@ from distlab.train.asynchronous.local_sgd import (
     nesterov,
 )
 from distlab.train.asynchronous.pair_task import PairTask, Rollouts
-from distlab.train.asynchronous.rollouts import RolloutPlan, may_start, run_rollouts
+from distlab.train.asynchronous.rollouts import (
+    RolloutPlan,
+    may_start,
+    replay_rollouts,
+    run_rollouts,
+)
 from distlab.train.asynchronous.server import Worker, serve, shard_of
 from distlab.train.asynchronous.server_rules import (
     Asynchronous,
@@ -47,6 +52,7 @@ __all__ = [
     "may_start",
     "nesterov",
     "replay",
+    "replay_rollouts",
     "ring_graph",
     "run_rollouts",
     "serve",

@@ -45,7 +45,8 @@ class LocalSGD:
     """A model that each rank trains by itself, averaged every H steps.
 
     every: H, the steps between two averages; 1 is data parallel training by SGD.
-    outer: makes the outer optimizer of a list of one flat parameter.
+    outer: makes the outer optimizer of a list of one flat parameter, `center`, which
+        holds the parameters after the last average.
 
     Cost: every H steps an all-reduce of the parameters.
     """
@@ -58,14 +59,14 @@ class LocalSGD:
         check_same_model(comm, module)
         copy_from_rank_0(comm, module)
         self.comm, self.module, self.every, self.steps = comm, module, every, 0
-        self._center = parameters_to_vector(module.parameters()).detach()
-        self._outer = (outer or (lambda p: torch.optim.SGD(p, lr=1.0)))([self._center])
+        self.center = parameters_to_vector(module.parameters()).detach()
+        self.outer = (outer or (lambda p: torch.optim.SGD(p, lr=1.0)))([self.center])
 
     @property
     def extra_bytes(self) -> int:
         """The bytes of the center and of the outer optimizer's state for it."""
-        state = self._outer.state[self._center].values()
-        return self._center.nbytes + sum(
+        state = self.outer.state[self.center].values()
+        return self.center.nbytes + sum(
             part.nbytes for part in state if part is not None
         )
 
@@ -78,12 +79,12 @@ class LocalSGD:
         if self.steps % self.every:
             return False
         mine = parameters_to_vector(self.module.parameters()).detach()
-        moved = self._center - mine
+        moved = self.center - mine
         ring_all_reduce(self.comm, moved, op=AVERAGE)
-        self._center.grad = moved
-        self._outer.step()
+        self.center.grad = moved
+        self.outer.step()
         # A copy, since parameters become views of the vector.
-        vector_to_parameters(self._center.clone(), self.module.parameters())
+        vector_to_parameters(self.center.clone(), self.module.parameters())
         return True
 
 
@@ -125,16 +126,16 @@ class StreamingLocalSGD:
         self.comm, self.module, self.due, self.steps = comm, module, due, 0
         self.every, self.delay, self.mix = every, delay, mix
         flat = parameters_to_vector(module.parameters()).detach()
-        self._centers = [part.clone() for part in flat.tensor_split(fragments)]
-        self._outers = [outer([center]) for center in self._centers]
+        self.centers = [part.clone() for part in flat.tensor_split(fragments)]
+        self.outers = [outer([center]) for center in self.centers]
         self._moving = []  # (step to apply it at, fragment, its movement, the average)
 
     def after_step(self) -> None:
         """Count a step, apply the average that is due, and start the next one."""
         self.steps += 1
-        fragment = self.due(self.steps, self.every, len(self._centers))
+        fragment = self.due(self.steps, self.every, len(self.centers))
         if fragment is not None:
-            moved = self._centers[fragment] - self._mine()[fragment]
+            moved = self.centers[fragment] - self._mine()[fragment]
             average = self.comm.start(ring_all_reduce, moved, op=AVERAGE)
             self._moving.append((self.steps + self.delay, fragment, moved, average))
         while self._moving and self._moving[0][0] <= self.steps:
@@ -142,12 +143,12 @@ class StreamingLocalSGD:
 
     def _apply(self, fragment, moved, average):
         average.wait()
-        center, parts = self._centers[fragment], list(self._mine())
+        center, parts = self.centers[fragment], list(self._mine())
         center.grad = moved
-        self._outers[fragment].step()
+        self.outers[fragment].step()
         parts[fragment] = center.lerp(parts[fragment], self.mix)
         vector_to_parameters(torch.cat(parts), self.module.parameters())
 
     def _mine(self):
         flat = parameters_to_vector(self.module.parameters()).detach()
-        return flat.tensor_split(len(self._centers))
+        return flat.tensor_split(len(self.centers))

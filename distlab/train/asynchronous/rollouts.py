@@ -18,14 +18,16 @@ language reasoning" (2025), section 5.1.
 """
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from distlab.errors import InvalidArgument
+from distlab.simulated.per_rank_globals import one_thread
 
-__all__ = ["RolloutPlan", "may_start", "run_rollouts"]
+__all__ = ["RolloutPlan", "may_start", "replay_rollouts", "run_rollouts"]
 
 BUFFER, TRAINER, NO_MORE = 0, 1, -1
 
@@ -209,3 +211,25 @@ def _generate(comm, plan, generate):
         comm.send(message, BUFFER)
         count += 1
     return count
+
+
+@one_thread()
+def replay_rollouts(
+    ages: Sequence[Sequence[int]],
+    weights: torch.Tensor,
+    generate: Callable[[torch.Tensor, int], torch.Tensor],
+    train: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> list[torch.Tensor]:
+    """Train in one process, with rollouts of the same ages as in a run.
+
+    ages: of each batch. generate: from weights and a count to rows of rollouts.
+    train: from weights and rows to new weights.
+    Returns: the weights of all versions, `weights` first.
+    """
+    versions = [weights]
+    for batch in ages:
+        newest = len(versions) - 1
+        counts = Counter(newest - int(age) for age in batch)
+        parts = [generate(versions[number], count) for number, count in counts.items()]
+        versions.append(train(versions[-1], torch.cat(parts)))
+    return versions
