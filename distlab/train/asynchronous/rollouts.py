@@ -75,7 +75,7 @@ def may_start(version: int, accepted: int, running: int, plan: RolloutPlan) -> f
 
     Batch b trains version b to b + 1, so rollouts for the batches up to version + bound
     may exist, and no more. Those in order of arrival can be older: one that takes long
-    is overtaken, and `drop_late` makes the bound hold for it, too.
+    is passed by others, and `drop_late` makes the bound hold for it, too.
 
     accepted: rollouts that have arrived, without those that were dropped.
     """
