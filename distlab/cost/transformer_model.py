@@ -51,30 +51,22 @@ class TransformerShape:
     experts_per_token: int = 1
 
     def __post_init__(self):
-        each, left = divmod(self.width, self.heads or 1)
-        divisible = f"a multiple of heads={self.heads}, or give head_width"
-        _refuse(left and not self.head_width, "width", divisible, self.width)
-        usual = {"key_value_heads": self.heads, "mlp_width": 4 * self.width}
-        for name, value in (usual | {"head_width": each}).items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
-        for name, size in vars(self).items():
+        given = {name: size for name, size in vars(self).items() if size is not None}
+        for name, size in given.items():
             least = 0 if name == "positions" else 1
             wrong = type(size) is not bool and (type(size) is not int or size < least)
             _refuse(wrong, name, f"a whole number from {least} up", size)
-        uneven, many = self.heads % self.key_value_heads, self.experts_per_token
-        _refuse(
-            uneven,
-            "key_value_heads",
-            f"a divisor of heads={self.heads}",
-            self.key_value_heads,
-        )
-        _refuse(
-            many > self.experts,
-            "experts_per_token",
-            f"experts={self.experts} at most",
-            many,
-        )
+        each, left = divmod(self.width, self.heads)
+        divisible = f"a multiple of heads={self.heads}, or give head_width"
+        _refuse(left and not self.head_width, "width", divisible, self.width)
+        usual = {"key_value_heads": self.heads, "mlp_width": 4 * self.width}
+        for name, size in (usual | {"head_width": each} | given).items():
+            object.__setattr__(self, name, size)
+        kv, many = self.key_value_heads, self.experts_per_token
+        divisor = f"a divisor of heads={self.heads}"
+        _refuse(self.heads % kv, "key_value_heads", divisor, kv)
+        most = f"experts={self.experts} at most"
+        _refuse(many > self.experts, "experts_per_token", most, many)
 
     @property
     def layer_parameters(self) -> int:

@@ -105,7 +105,7 @@ def test_zero_offload_leaves_two_bytes_of_sixteen_on_the_gpu():
     ("sizes", "options", "words"),
     [
         ((0, 64, 4, 9), {}, "layers is a whole number from 1 up, and got 0"),
-        ((2, 64.0, 4, 9), {}, "width is a whole number"),
+        ((2, "64", 4, 9), {}, "width is a whole number from 1 up, and got '64'"),
         ((2, 64, 0, 9), {}, "heads is a whole number"),
         ((2, 64, 4, 9), {"positions": -1}, "positions is a whole number from 0 up"),
         ((2, 64, 5, 9), {}, "width is a multiple of heads=5, or give head_width"),
