@@ -17,7 +17,7 @@ LESSON = Path(__file__).parents[2] / "lessons" / "15_async_training.ipynb"
 def lesson():
     """Return the names that some cells of the lesson define."""
     cells = json.loads(LESSON.read_text())["cells"]
-    names = {"torch": torch}
+    names = {"torch": torch, "PairTask": PairTask}
     for cell in cells:
         if cell["id"].startswith("reference-") or cell["id"] == "policy-step":
             exec("".join(cell["source"]), names)

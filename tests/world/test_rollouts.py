@@ -94,6 +94,8 @@ def test_a_slow_rollout_is_older_than_the_bound_unless_it_is_dropped():
     assert max(map(max, ages_of(dropped))) <= 1 and dropped.results[0] > 0
     workers = {worker for _, rows in dropped.results[1] for _, worker in rows}
     assert workers == {3, 4, 5, 6, 7}
+    mixed = on_clock(6, plan(bound=1, drop_late=True), train_s=1.0)
+    assert max(map(max, ages_of(mixed))) == 1
 
 
 def test_the_mean_age_is_workers_over_batch_and_the_share_of_time_that_trains():
