@@ -3,15 +3,12 @@
 parameter server    a worker's gradient to each server, and parameters back
 elastic averaging   the same, every few steps: parameters both ways
 local SGD, DiLoCo   ring_all_reduce of the parameters, every H steps
-gossip              all parameters to each rank that receives from this one
 """
-
-from collections.abc import Sequence
 
 from distlab.cost.cost import Cost, checked
 from distlab.errors import InvalidArgument
 
-__all__ = ["check_servers", "gossip", "parameter_server"]
+__all__ = ["check_servers", "parameter_server"]
 
 
 def parameter_server(
@@ -46,18 +43,3 @@ def check_servers(servers: int, world_size: int) -> None:
             f"of {world_size} ranks {servers!r} can't be servers: there is at least "
             "one server and one worker."
         )
-
-
-def gossip(hears: Sequence[Sequence[int]], tensor_bytes: int) -> Cost:
-    """Return the cost of one average with the neighbours.
-
-    hears: for each rank, the ranks that it receives from, without itself.
-
-    T = (alpha + S beta) times the most neighbours that a rank has
-    """
-    total = checked(len(hears), tensor_bytes)
-    degrees = [sum(rank in others for others in hears) for rank in range(len(hears))]
-    most = max([*degrees, *map(len, hears)])
-    sent = tuple(degree * total for degree in degrees)
-    added = total * max(map(len, hears))
-    return Cost(most, most * total, added, sent, tuple(degrees))

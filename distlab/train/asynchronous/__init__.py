@@ -1,23 +1,32 @@
-"""Asynchronous training: parameter servers, local steps, gossip.
+"""Asynchronous training: parameter servers, local steps, rollouts, gossip's graphs.
 
 serve(comm, Asynchronous(shard, optimizer, bound=2), updates=400)    a server
 worker = Worker(comm, flat)                                          a worker
 LocalSGD(comm, model, every=20, outer=nesterov)                      DiLoCo
-Gossip(comm, model, ring_graph(comm.world_size))                     no center
+run_rollouts(comm, RolloutPlan(...), generate, train)                a policy
 """
 
 from distlab.train.asynchronous.gossip import (
-    Gossip,
     complete_graph,
-    consensus_distance,
     exponential_graph,
-    random_graph,
     ring_graph,
     spectral_gap,
     torus_graph,
 )
 from distlab.train.asynchronous.gradient_staleness import Gradient, gradients_of, replay
-from distlab.train.asynchronous.local_sgd import LocalSGD, nesterov
+from distlab.train.asynchronous.local_sgd import (
+    LocalSGD,
+    StreamingLocalSGD,
+    fragment_due,
+    nesterov,
+)
+from distlab.train.asynchronous.pair_task import PairTask, Rollouts
+from distlab.train.asynchronous.rollouts import (
+    RolloutPlan,
+    may_start,
+    replay_rollouts,
+    run_rollouts,
+)
 from distlab.train.asynchronous.server import Worker, serve, shard_of
 from distlab.train.asynchronous.server_rules import (
     Asynchronous,
@@ -28,19 +37,24 @@ from distlab.train.asynchronous.server_rules import (
 __all__ = [
     "Asynchronous",
     "ElasticAveraging",
-    "Gossip",
     "Gradient",
     "LocalSGD",
+    "PairTask",
+    "RolloutPlan",
+    "Rollouts",
+    "StreamingLocalSGD",
     "Synchronous",
     "Worker",
     "complete_graph",
-    "consensus_distance",
     "exponential_graph",
+    "fragment_due",
     "gradients_of",
+    "may_start",
     "nesterov",
-    "random_graph",
     "replay",
+    "replay_rollouts",
     "ring_graph",
+    "run_rollouts",
     "serve",
     "shard_of",
     "spectral_gap",

@@ -1,4 +1,4 @@
-"""Gossip SGD: each rank averages with its neighbours only, and there is no center.
+"""Graphs of gossip SGD: each rank averages with its neighbours, without a center.
 
     ring           torus            exponential           complete
     0 ─ 1          0 ─ 1 ─ 2        0 ─▶ 1, 2, 4          each with each
@@ -17,23 +17,14 @@ training" (2021).
 """
 
 import math
-import random
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from distlab.collectives import AVERAGE, SUM, ring_all_reduce
 from distlab.errors import InvalidArgument
-from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 
 __all__ = [
-    "Gossip",
     "complete_graph",
-    "consensus_distance",
     "exponential_graph",
-    "random_graph",
     "ring_graph",
     "spectral_gap",
     "torus_graph",
@@ -63,18 +54,6 @@ def exponential_graph(n: int) -> np.ndarray:
     return _mixing(n, [{(i - hop) % n for hop in hops} for i in range(n)])
 
 
-def random_graph(n: int, degree: int, seed: int = 0) -> np.ndarray:
-    """Return the mixing matrix of `degree` random cycles through all ranks.
-
-    Each rank receives from one rank on each cycle, maybe the same one on two cycles.
-    """
-    draw, matrix = random.Random(seed), np.eye(n)
-    for _ in range(degree):
-        order = draw.sample(range(n), n)
-        matrix[order, [*order[1:], order[0]]] += 1
-    return matrix / (degree + 1)
-
-
 def complete_graph(n: int) -> np.ndarray:
     """Return the mixing matrix of an all-reduce: each rank receives from all."""
     return np.full((n, n), 1 / n)
@@ -95,54 +74,6 @@ def spectral_gap(matrix: np.ndarray) -> float:
     checked_mixing(matrix, len(matrix))
     magnitudes = np.sort(np.abs(np.linalg.eigvals(matrix)))[::-1]
     return float(1 - (magnitudes[1] if len(magnitudes) > 1 else 0.0))
-
-
-class Gossip:
-    """A model that is averaged with its neighbours' after each step.
-
-    matrix: W, [n, n], the same on all ranks.
-    Cost: a message of all parameters to each rank that receives from this one.
-    """
-
-    def __init__(self, comm, module: nn.Module, matrix: np.ndarray):
-        self.comm, self.module = comm, module
-        self.matrix = checked_mixing(matrix, comm.world_size)
-        check_same_model(comm, module)
-        copy_from_rank_0(comm, module)
-
-    def after_step(self) -> None:
-        """Replace the parameters by the weighted mean of this rank's neighbourhood."""
-        parameters = list(self.module.parameters())
-        mine = parameters_to_vector(parameters).detach()
-        vector_to_parameters(mixed(self.comm, mine, self.matrix), parameters)
-
-
-def mixed(comm, mine: torch.Tensor, matrix: np.ndarray) -> torch.Tensor:
-    """Return the sum of W[rank, j] times the tensor of each rank j."""
-    rank = comm.rank
-    others = [j for j in range(comm.world_size) if j != rank]
-    incoming = {j: torch.empty_like(mine) for j in others if matrix[rank, j]}
-    requests = [comm.irecv(buffer, j) for j, buffer in incoming.items()]
-    requests += [comm.isend(mine, j) for j in others if matrix[j, rank]]
-    for request in requests:
-        request.wait()
-    mean = matrix[rank, rank] * mine
-    for j, theirs in incoming.items():
-        mean.add_(theirs, alpha=float(matrix[rank, j]))
-    return mean
-
-
-def consensus_distance(comm, module: nn.Module) -> float:
-    """Return the root of the mean square distance of ranks from their mean.
-
-    Cost: an all-reduce of the parameters, and one of a number.
-    """
-    mine = parameters_to_vector(module.parameters()).detach().double()
-    mean = mine.clone()
-    ring_all_reduce(comm, mean, op=AVERAGE)
-    square = (mine - mean).square().sum().view(1)
-    ring_all_reduce(comm, square, op=SUM)
-    return math.sqrt(square.item() / comm.world_size)
 
 
 def checked_mixing(matrix: np.ndarray, n: int) -> np.ndarray:
