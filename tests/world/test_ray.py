@@ -6,9 +6,12 @@ The oracle is the same call on one machine. A cluster here has its nodes on loop
 import ipaddress
 import os
 import random
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 
 import leaks
 import psutil
@@ -36,6 +39,8 @@ from distlab import (
 from distlab.collectives import ring_all_reduce
 from distlab.engines import ray
 from distlab.engines.ray import facts, processes
+from distlab.engines.ray.store import StoreServer
+from distlab.launch.network_store import NetworkStore
 
 N = 5
 
@@ -234,17 +239,17 @@ def _is_loopback(ip):
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def trains(comm, kept, path):
-    """Sum in steps until a second world of all ranks has made some."""
-    while not os.path.exists(path):
+def trains(comm, kept):
+    """Make steps until a world of all ranks has come back, and has made some."""
+    done = torch.zeros(1)
+    while not done:
         kept["steps"] = kept.get("steps", 0) + 1
-        ring_all_reduce(comm, torch.ones(3))
-        full = comm.world_size == N
-        kept["since"] = kept.get("since", 0) + 1 if full and "hurt" in kept else 0
         if comm.world_size < N:
-            kept["hurt"] = True
-        if kept["since"] > 5:
-            open(path, "w").close()
+            kept["back"] = 0
+        elif "back" in kept:
+            kept["back"] += 1
+        done = torch.tensor([float(kept.get("back", 0) > 5)])
+        dist.all_reduce(done, dist.ReduceOp.MAX)
     return kept["steps"]
 
 
@@ -262,12 +267,10 @@ def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(ray_nodes):
     assert run(in_rings, N, args=(1,), quiet=True, on=ray_nodes).results
 
 
-def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
-    ray_nodes, tmp_path
-):
+def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(ray_nodes):
     last = ray_nodes.nodes[-1]
     threading.Timer(2.0, _replace_node, [ray_nodes, int(last.split()[-1])]).start()
-    report = run_elastic(trains, N, args=(str(tmp_path / "done"),), on=ray_nodes)
+    report = run_elastic(trains, N, on=ray_nodes)
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
     assert len(report.worlds[-1].processes) == N
     assert f"{last} was lost, and with it ranks 3 and 4" in report.worlds[1].why
@@ -302,6 +305,38 @@ def test_a_node_with_another_torch_or_no_distlab_is_refused_in_words():
     lacks = facts.explain_difference(here | {"distlab": None}, here)
     assert lacks.startswith("distlab is not installed there")
     assert "another state" in facts.explain_difference(here | {"distlab": "0"}, here)
+
+
+def test_a_store_over_the_network_is_as_torchs_own():
+    ours, theirs = socket.socketpair()
+    server = StoreServer()
+    server.add(ours)
+    try:
+        network, memory = NetworkStore(theirs.detach()), dist.HashStore()
+        assert _used(network) == _used(memory)
+        network.set_timeout(timedelta(seconds=0.01))
+        with pytest.raises(dist.DistStoreError, match="nobody"):
+            network.get("nobody")
+        with ThreadPoolExecutor(2) as threads:
+            network.set_timeout(timedelta(seconds=30))
+            waiting = threads.submit(network.get, "later")
+            network.set("later", b"now")  # while a thread waits
+            assert waiting.result(30) == b"now"
+    finally:
+        server.close()
+
+
+def _used(store):
+    store.set("a", b"\x00\xff")
+    sums = store.add("n", 3), store.add("n", 4)
+    store.wait(["a", "n"])
+    swapped = store.compare_set("a", "other", "b"), store.compare_set("new", "", "b")
+    store.append("long", "x")
+    store.append("long", "y")
+    there = store.check(["a"]), store.check(["a", "missing"])
+    values = store.multi_get(["a", "n", "long"])
+    gone = store.delete_key("a"), store.delete_key("a")
+    return sums, swapped, there, values, gone, store.has_extended_api()
 
 
 def test_on_excludes_a_fabric_and_a_relay(ray_nodes):
