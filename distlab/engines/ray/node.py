@@ -103,7 +103,7 @@ def _serve(listener, address, token, settings):
 
 
 def _accepted(listener, token, wanted):
-    """Return who -> connection, once all have connected; None if one does not."""
+    """Return the connections by rank, once all are there; None if one is missing."""
     found, deadline = {}, time.monotonic() + _GREET_S
     try:
         while len(found) < len(wanted):
