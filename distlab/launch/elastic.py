@@ -107,7 +107,6 @@ def run_elastic(
 
     `fn` is called again, in each surviving process, with the `comm` of each new world:
     its ranks are numbered from 0. `kept` is a dict that the process keeps meanwhile.
-
     least: the minimal number of ranks; with fewer the run fails.
     restarts: the number of processes that may be started in place of dead ones.
     suspect_after_s: how long a rank may do nothing while all others wait for it.
@@ -115,8 +114,8 @@ def run_elastic(
         number of replacements) that returns its faults, such as `Storm`.
     on: as of `run`; a dead node's processes start again where there is room for them.
 
-    Raises: WorldFailed if a rank raises, ranks deadlock, fewer than `least` are left, or
-        time runs out; InvalidArgument. No process is left behind.
+    Raises: WorldFailed if a rank raises, ranks deadlock, too few are left, or time runs
+        out; InvalidArgument. No process is left behind.
     """
     refuse_nested("run_elastic")
     check_function(fn, (None, *args))

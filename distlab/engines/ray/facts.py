@@ -26,7 +26,7 @@ def _digest():
 
 
 def explain_difference(there: dict[str, str | None], here: dict[str, str]) -> str:
-    """Return what a node lacks, and what to do about it; "" if it is as this one."""
+    """Return a node's difference from here, and its remedy; "" if there is none."""
     for what, expected in here.items():
         found = there.get(what)
         if found is None:
