@@ -42,12 +42,12 @@ from distlab.engines.ray import facts, processes
 from distlab.engines.ray.store import StoreServer
 from distlab.launch.network_store import NetworkStore
 
-N = 5
+N = 6
 
 
 @pytest.fixture(scope="module")
 def ray_nodes():
-    """Return two nodes; ranks 0 to 2 fill the first, 3 and 4 are on the second."""
+    """Return two nodes; ranks 0 to 2 fill the first, 3 to 5 the second."""
     before = leaks.what_there_is()
     with ray.ray_cluster(nodes=2, cpus=3) as found:
         run(in_rings, N, args=(1,), quiet=True, on=found)
@@ -139,7 +139,7 @@ def test_the_picture_and_the_report_say_how_wrong_clocks_may_be(ray_nodes):
     report = run(in_rings, N, args=(1,), quiet=True, on=ray_nodes)
     assert "Clocks of different nodes may be" in show.timeline(report).alt
     assert "apart" in repr(report)
-    assert "ranks 0, 1 and 2 on node 0, ranks 3 and 4 on node 1" in repr(report)
+    assert "ranks 0, 1 and 2 on node 0, ranks 3, 4 and 5 on node 1" in repr(report)
 
 
 def test_a_rank_knows_its_node_as_under_torchrun(ray_nodes):
@@ -147,8 +147,8 @@ def test_a_rank_knows_its_node_as_under_torchrun(ray_nodes):
     found = run(
         lambda comm: [os.environ[name] for name in names], N, quiet=True, on=ray_nodes
     ).results
-    assert found[2] == ["2", "2", "0", "5", "3"]
-    assert found[4] == ["4", "1", "1", "5", "2"]
+    assert found[2] == ["2", "2", "0", "6", "3"]
+    assert found[4] == ["4", "1", "1", "6", "3"]
 
 
 def test_a_line_of_output_comes_with_rank_and_node(ray_nodes, capsys):
@@ -207,7 +207,7 @@ def test_a_world_keeps_its_ranks_and_what_they_hold(ray_nodes):
 
 
 def test_two_worlds_share_a_cluster_and_a_third_finds_no_room(ray_nodes, monkeypatch):
-    monkeypatch.setattr("distlab.engines.ray.cluster._PLACED_S", 0.1)
+    monkeypatch.setattr("distlab.engines.ray.cluster._PLACED_S", 1.0)
     with World(3, on=ray_nodes) as one, World(3, on=ray_nodes) as other:
         assert one.run(in_rings, 1).results == other.run(in_rings, 1).results
         with pytest.raises(EngineFailed, match="others hold its CPUs"):
@@ -256,10 +256,10 @@ def trains(comm, kept):
 def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(ray_nodes):
     threading.Timer(1.0, ray_nodes.kill_node, [1]).start()
     with pytest.raises(
-        RankDied, match="node 1 was lost, and with it ranks 3 and 4"
+        RankDied, match="node 1 was lost, and with it ranks 3, 4 and 5"
     ) as (caught):
         run(in_rings, N, args=(10**6,), quiet=True, on=ray_nodes)
-    assert caught.value.rank in (3, 4)
+    assert caught.value.rank in (3, 4, 5)
     assert "rank 0 waited in" in str(caught.value) or "lost" in str(caught.value)
     with pytest.raises(InvalidArgument, match="room for 3 ranks"):
         run(in_rings, N, args=(1,), on=ray_nodes)
@@ -273,7 +273,7 @@ def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(ray_nod
     report = run_elastic(trains, N, on=ray_nodes)
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
     assert len(report.worlds[-1].processes) == N
-    assert f"{last} was lost, and with it ranks 3 and 4" in report.worlds[1].why
+    assert f"{last} was lost, and with it ranks 3, 4 and 5" in report.worlds[1].why
     assert min(report.results[:3]) > max(report.results[3:]) > 5
 
 
