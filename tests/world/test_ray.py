@@ -239,11 +239,27 @@ def _is_loopback(ip):
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def trains(comm, kept):
+def endless(comm, path):
+    """Sum until a node dies, and say when all have begun."""
+    comm.barrier()
+    open(path, "w").close()
+    while True:
+        ring_all_reduce(comm, torch.ones(7))
+
+
+def once_there(path, act):
+    """Act on a thread once a rank has made a file."""
+    wait_until(path.exists)
+    act()
+
+
+def trains(comm, kept, path):
     """Make steps until a world of all ranks has come back, and has made some."""
     done = torch.zeros(1)
     while not done:
         kept["steps"] = kept.get("steps", 0) + 1
+        if kept["steps"] == 5:
+            open(path, "w").close()
         if comm.world_size < N:
             kept["back"] = 0
         elif "back" in kept:
@@ -253,12 +269,15 @@ def trains(comm, kept):
     return kept["steps"]
 
 
-def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(ray_nodes):
-    threading.Timer(1.0, ray_nodes.kill_node, [1]).start()
+def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(
+    ray_nodes, tmp_path
+):
+    begun, kill = tmp_path / "begun", lambda: ray_nodes.kill_node(1)
+    threading.Thread(target=once_there, args=[begun, kill]).start()
     with pytest.raises(
         RankDied, match="node 1 was lost, and with it ranks 3, 4 and 5"
     ) as (caught):
-        run(in_rings, N, args=(10**6,), quiet=True, on=ray_nodes)
+        run(endless, N, args=(begun,), quiet=True, on=ray_nodes)
     assert caught.value.rank in (3, 4, 5)
     assert "rank 0 waited in" in str(caught.value) or "lost" in str(caught.value)
     with pytest.raises(InvalidArgument, match="room for 3 ranks"):
@@ -267,19 +286,22 @@ def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(ray_nodes):
     assert run(in_rings, N, args=(1,), quiet=True, on=ray_nodes).results
 
 
-def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(ray_nodes):
+def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
+    ray_nodes, tmp_path
+):
     last = ray_nodes.nodes[-1]
-    threading.Timer(2.0, _replace_node, [ray_nodes, int(last.split()[-1])]).start()
-    report = run_elastic(trains, N, on=ray_nodes)
+    begun, number = tmp_path / "begun", int(last.split()[-1])
+
+    def replace():
+        ray_nodes.kill_node(number)
+        ray_nodes.add_node(3)
+
+    threading.Thread(target=once_there, args=[begun, replace]).start()
+    report = run_elastic(trains, N, args=(begun,), on=ray_nodes)
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
     assert len(report.worlds[-1].processes) == N
     assert f"{last} was lost, and with it ranks 3, 4 and 5" in report.worlds[1].why
     assert min(report.results[:3]) > max(report.results[3:]) > 5
-
-
-def _replace_node(nodes, number):
-    nodes.kill_node(number)
-    nodes.add_node(3)
 
 
 def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
