@@ -105,34 +105,28 @@ def run_elastic(
 ) -> ElasticReport:
     """Call `fn(comm, kept, *args)` on ranks that may die and be replaced.
 
-    `fn` is called again, in each surviving process, whenever the world changes, with
-    the `comm` of the new world: its ranks are numbered from 0 without gaps. `kept` is a
-    dict that the process keeps from one call to the next; in a new process it is empty.
-
+    `fn` is called again, in each surviving process, with the `comm` of each new world:
+    its ranks are numbered from 0. `kept` is a dict that the process keeps meanwhile.
     least: the minimal number of ranks; with fewer the run fails.
     restarts: the number of processes that may be started in place of dead ones.
     suspect_after_s: how long a rank may do nothing while all others wait for it.
-    faults: by process; its steps are counted through all its worlds. Or a function
-        of (process, number of replacements) that returns its faults, such as `Storm`.
-    on: run on the nodes of a cluster, as `run` does. Processes of a node that dies are
-        started again on others, once the cluster has room for them.
+    faults: by process, with its steps through all worlds; or a function of (process,
+        number of replacements) that returns its faults, such as `Storm`.
+    on: as of `run`; a dead node's processes start again where there is room for them.
 
-    Raises: WorldFailed if a rank raises, if ranks deadlock, if fewer than `least` are
-        left, or time runs out; InvalidArgument. No process is left behind.
+    Raises: WorldFailed if a rank raises, ranks deadlock, too few are left, or time runs
+        out; InvalidArgument. No process is left behind.
     """
     refuse_nested("run_elastic")
     check_function(fn, (None, *args))
     world_size = check_world_size(world_size, simulated=on is not None)
-    if on is not None:
-        on.choose_backend("gloo", world_size)
     if not 1 <= least <= world_size:
         raise InvalidArgument(f"least={least}: between 1 rank and all {world_size}.")
     plan = faults if callable(faults) else _once(check_faults(faults, world_size))
     console = Console(world_size, quiet)
-    pack = partial(pack_task, fn, args)
     deadline = time.monotonic() + patience(check_timeout(timeout_s))
     with Interrupts() as interrupts, Progress() as progress:
-        run = _Elastic(world_size, console, plan, pack, on)
+        run = _Elastic(world_size, console, plan, partial(pack_task, fn, args), on)
         run.least, run.restarts, run.suspect_after_s = least, restarts, suspect_after_s
         try:
             while not interrupts.pending and not run.go_on():
@@ -188,6 +182,7 @@ class _Elastic:
             "also": FOR_TRAINING if "distlab.train" in sys.modules else (),
         }
         if on is not None:
+            on.choose_backend("gloo", count)
             return on.start_processes(range(count), "gloo", self.board, **how)
         how |= {"preload": PRELOAD, "shared": [self._block], "private_folder": True}
         return Processes(count, start_method=start_method()[0], **how)

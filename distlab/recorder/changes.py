@@ -53,10 +53,17 @@ class NotesReader:
             self._words[region] = words[-1][0]
         return found + words
 
-    def forget(self, region: int) -> None:
-        """Note that a region was cleared, and is another process's now."""
-        self._read.pop(region, None)
-        self._words.pop(region, None)
+    def forget(self, region: int, *, fresh: bool) -> None:
+        """Note that a region and its copy were cleared; send all that it has next.
+
+        fresh: it is another process's now, so events and words begin anew, too.
+        """
+        base = self._layout.base(region)
+        end = base + self._layout.stride
+        self._pages = {at: p for at, p in self._pages.items() if not base <= at < end}
+        if fresh:
+            self._read.pop(region, None)
+            self._words.pop(region, None)
 
     def _whole_now(self, base):
         """Return the first page, read again if the rank was just writing its state."""

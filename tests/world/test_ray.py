@@ -6,9 +6,12 @@ The oracle is the same call on one machine. A cluster here has its nodes on loop
 import ipaddress
 import os
 import random
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 
 import leaks
 import psutil
@@ -36,13 +39,15 @@ from distlab import (
 from distlab.collectives import ring_all_reduce
 from distlab.engines import ray
 from distlab.engines.ray import facts, processes
+from distlab.engines.ray.store import StoreServer
+from distlab.launch.network_store import NetworkStore
 
-N = 5
+N = 6
 
 
 @pytest.fixture(scope="module")
 def ray_nodes():
-    """Return two nodes; ranks 0 to 2 fill the first, 3 and 4 are on the second."""
+    """Return two nodes; ranks 0 to 2 fill the first, 3 to 5 the second."""
     before = leaks.what_there_is()
     with ray.ray_cluster(nodes=2, cpus=3) as found:
         run(in_rings, N, args=(1,), quiet=True, on=found)
@@ -134,7 +139,7 @@ def test_the_picture_and_the_report_say_how_wrong_clocks_may_be(ray_nodes):
     report = run(in_rings, N, args=(1,), quiet=True, on=ray_nodes)
     assert "Clocks of different nodes may be" in show.timeline(report).alt
     assert "apart" in repr(report)
-    assert "ranks 0, 1 and 2 on node 0, ranks 3 and 4 on node 1" in repr(report)
+    assert "ranks 0, 1 and 2 on node 0, ranks 3, 4 and 5 on node 1" in repr(report)
 
 
 def test_a_rank_knows_its_node_as_under_torchrun(ray_nodes):
@@ -142,8 +147,8 @@ def test_a_rank_knows_its_node_as_under_torchrun(ray_nodes):
     found = run(
         lambda comm: [os.environ[name] for name in names], N, quiet=True, on=ray_nodes
     ).results
-    assert found[2] == ["2", "2", "0", "5", "3"]
-    assert found[4] == ["4", "1", "1", "5", "2"]
+    assert found[2] == ["2", "2", "0", "6", "3"]
+    assert found[4] == ["4", "1", "1", "6", "3"]
 
 
 def test_a_line_of_output_comes_with_rank_and_node(ray_nodes, capsys):
@@ -202,7 +207,7 @@ def test_a_world_keeps_its_ranks_and_what_they_hold(ray_nodes):
 
 
 def test_two_worlds_share_a_cluster_and_a_third_finds_no_room(ray_nodes, monkeypatch):
-    monkeypatch.setattr("distlab.engines.ray.cluster._PLACED_S", 0.1)
+    monkeypatch.setattr("distlab.engines.ray.cluster._PLACED_S", 1.0)
     with World(3, on=ray_nodes) as one, World(3, on=ray_nodes) as other:
         assert one.run(in_rings, 1).results == other.run(in_rings, 1).results
         with pytest.raises(EngineFailed, match="others hold its CPUs"):
@@ -234,27 +239,46 @@ def _is_loopback(ip):
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
+def endless(comm, path):
+    """Sum until a node dies, and say when all have begun."""
+    comm.barrier()
+    open(path, "w").close()
+    while True:
+        ring_all_reduce(comm, torch.ones(7))
+
+
+def once_there(path, act):
+    """Act on a thread once a rank has made a file."""
+    wait_until(path.exists)
+    act()
+
+
 def trains(comm, kept, path):
-    """Sum in steps until a second world of all ranks has made some."""
-    while not os.path.exists(path):
+    """Make steps until a world of all ranks has come back, and has made some."""
+    done = torch.zeros(1)
+    while not done:
         kept["steps"] = kept.get("steps", 0) + 1
-        ring_all_reduce(comm, torch.ones(3))
-        full = comm.world_size == N
-        kept["since"] = kept.get("since", 0) + 1 if full and "hurt" in kept else 0
-        if comm.world_size < N:
-            kept["hurt"] = True
-        if kept["since"] > 5:
+        if kept["steps"] == 5:
             open(path, "w").close()
+        if comm.world_size < N:
+            kept["back"] = 0
+        elif "back" in kept:
+            kept["back"] += 1
+        done = torch.tensor([float(kept.get("back", 0) > 5)])
+        dist.all_reduce(done, dist.ReduceOp.MAX)
     return kept["steps"]
 
 
-def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(ray_nodes):
-    threading.Timer(1.0, ray_nodes.kill_node, [1]).start()
+def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(
+    ray_nodes, tmp_path
+):
+    begun, kill = tmp_path / "begun", lambda: ray_nodes.kill_node(1)
+    threading.Thread(target=once_there, args=[begun, kill]).start()
     with pytest.raises(
-        RankDied, match="node 1 was lost, and with it ranks 3 and 4"
+        RankDied, match="node 1 was lost, and with it ranks 3, 4 and 5"
     ) as (caught):
-        run(in_rings, N, args=(10**6,), quiet=True, on=ray_nodes)
-    assert caught.value.rank in (3, 4)
+        run(endless, N, args=(begun,), quiet=True, on=ray_nodes)
+    assert caught.value.rank in (3, 4, 5)
     assert "rank 0 waited in" in str(caught.value) or "lost" in str(caught.value)
     with pytest.raises(InvalidArgument, match="room for 3 ranks"):
         run(in_rings, N, args=(1,), on=ray_nodes)
@@ -266,17 +290,18 @@ def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
     ray_nodes, tmp_path
 ):
     last = ray_nodes.nodes[-1]
-    threading.Timer(2.0, _replace_node, [ray_nodes, int(last.split()[-1])]).start()
-    report = run_elastic(trains, N, args=(str(tmp_path / "done"),), on=ray_nodes)
+    begun, number = tmp_path / "begun", int(last.split()[-1])
+
+    def replace():
+        ray_nodes.kill_node(number)
+        ray_nodes.add_node(3)
+
+    threading.Thread(target=once_there, args=[begun, replace]).start()
+    report = run_elastic(trains, N, args=(begun,), on=ray_nodes)
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
     assert len(report.worlds[-1].processes) == N
-    assert f"{last} was lost, and with it ranks 3 and 4" in report.worlds[1].why
+    assert f"{last} was lost, and with it ranks 3, 4 and 5" in report.worlds[1].why
     assert min(report.results[:3]) > max(report.results[3:]) > 5
-
-
-def _replace_node(nodes, number):
-    nodes.kill_node(number)
-    nodes.add_node(3)
 
 
 def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
@@ -302,6 +327,38 @@ def test_a_node_with_another_torch_or_no_distlab_is_refused_in_words():
     lacks = facts.explain_difference(here | {"distlab": None}, here)
     assert lacks.startswith("distlab is not installed there")
     assert "another state" in facts.explain_difference(here | {"distlab": "0"}, here)
+
+
+def test_a_store_over_the_network_is_as_torchs_own():
+    ours, theirs = socket.socketpair()
+    server = StoreServer()
+    server.add(ours)
+    try:
+        network, memory = NetworkStore(theirs.detach()), dist.HashStore()
+        assert _used(network) == _used(memory)
+        network.set_timeout(timedelta(seconds=0.01))
+        with pytest.raises(dist.DistStoreError, match="nobody"):
+            network.get("nobody")
+        with ThreadPoolExecutor(2) as threads:
+            network.set_timeout(timedelta(seconds=30))
+            waiting = threads.submit(network.get, "later")
+            network.set("later", b"now")  # while a thread waits
+            assert waiting.result(30) == b"now"
+    finally:
+        server.close()
+
+
+def _used(store):
+    store.set("a", b"\x00\xff")
+    sums = store.add("n", 3), store.add("n", 4)
+    store.wait(["a", "n"])
+    swapped = store.compare_set("a", "other", "b"), store.compare_set("new", "", "b")
+    store.append("long", "x")
+    store.append("long", "y")
+    there = store.check(["a"]), store.check(["a", "missing"])
+    values = store.multi_get(["a", "n", "long"])
+    gone = store.delete_key("a"), store.delete_key("a")
+    return sums, swapped, there, values, gone, store.has_extended_api()
 
 
 def test_on_excludes_a_fabric_and_a_relay(ray_nodes):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from distlab.engines.ray import is_installed
+from distlab.engines.ray.actor import actor_class
 from distlab.engines.ray.facts import explain_difference, facts_here
 from distlab.engines.ray.node import TOKEN_BYTES
 from distlab.engines.ray.processes import NodeAddress, NodesProcesses
@@ -289,7 +290,7 @@ class RayCluster:
         ]
 
     def _surroundings(self):
-        """Return what ranks inherit from this process; little on another machine."""
+        """Return the settings that ranks inherit from here; none on another machine."""
         if not self._local:
             return {"environment": {}, "path": [], "directory": None}
         return {"environment": {}, "path": sys.path, "directory": os.getcwd()}
@@ -313,8 +314,6 @@ class RayCluster:
     def _start_actor(self, node):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        from distlab.engines.ray.facts import actor_class
 
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
         how = {"num_cpus": 0, "scheduling_strategy": there}

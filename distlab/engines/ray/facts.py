@@ -1,15 +1,11 @@
-"""What a node runs, found before it runs ranks; and the actor that says so.
-
-The actor's class is defined in a function, so Ray carries it by value: it answers on a
-node that has no distlab, too.
-"""
+"""Facts about a node that must be as here before it runs ranks."""
 
 import sys
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["actor_class", "explain_difference", "facts_here"]
+__all__ = ["explain_difference", "facts_here"]
 
 
 def facts_here() -> dict[str, str]:
@@ -30,7 +26,7 @@ def _digest():
 
 
 def explain_difference(there: dict[str, str | None], here: dict[str, str]) -> str:
-    """Return what a node lacks, and what to do about it; "" if it is as this one."""
+    """Return a node's difference from here, and its remedy; "" if there is none."""
     for what, expected in here.items():
         found = there.get(what)
         if found is None:
@@ -43,39 +39,3 @@ def explain_difference(there: dict[str, str | None], here: dict[str, str]) -> st
                 " Install the same on all nodes."
             )
     return ""
-
-
-def actor_class() -> type:
-    """Return the class of the actor that a node gets."""
-
-    class RankHost:
-        """Distlab's process on a node of Ray."""
-
-        def __init__(self):
-            try:
-                from distlab.engines.ray.node import prepare
-            except ImportError:
-                return
-            prepare()
-
-        def facts(self):
-            """Return what is installed here."""
-            import sys
-
-            try:
-                from distlab.engines.ray.facts import facts_here
-
-                return facts_here()
-            except ImportError as error:
-                python = ".".join(map(str, sys.version_info[:2]))
-                lacking = "torch" if error.name == "torch" else "distlab"
-                found = {"Python": python, "torch": "", "distlab": ""}
-                return found | {lacking: None}
-
-        def open(self, address, token, settings):
-            """Listen for one world; return the port."""
-            from distlab.engines.ray.node import open_listener
-
-            return open_listener(address, token, settings)
-
-    return RankHost

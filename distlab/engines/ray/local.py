@@ -34,6 +34,8 @@ _SETTINGS = {
     "RAY_enable_metrics_collection": "0",
     "RAY_prestart_worker_first_driver": "0",
     "RAY_enable_worker_prestart": "0",
+    # On a busy machine a raylet's agents take longer to start than its 30 s.
+    "RAY_agent_register_timeout_ms": "300000",
     # Ray knows after 5 s that a node is gone, not after 13 s.
     "RAY_health_check_period_ms": "1000",
 }
@@ -190,7 +192,7 @@ class _Raylets:
 
 
 def _started(start):
-    """Return what `start` returns; try again if that takes longer than Ray waits."""
+    """Return the result of `start`; try again if it takes longer than Ray waits."""
     for left in reversed(range(_ATTEMPTS)):
         before = children(os.getpid())
         try:

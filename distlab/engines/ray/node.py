@@ -103,7 +103,7 @@ def _serve(listener, address, token, settings):
 
 
 def _accepted(listener, token, wanted):
-    """Return who -> connection, once all have connected; None if one does not."""
+    """Return the connections by rank, once all are there; None if one is missing."""
     found, deadline = {}, time.monotonic() + _GREET_S
     try:
         while len(found) < len(wanted):
@@ -236,8 +236,8 @@ class RanksOfNode:
         elif "regroup" in request:
             self._send_changes(self._own)
             self._board.regroup(request["regroup"], request["fresh"])
-            for region in request["fresh"]:
-                self._notes.forget(region)
+            for region in self._own:
+                self._notes.forget(region, fresh=region in request["fresh"])
         elif "stacks" in request:
             stacks = self._processes.stacks(request["stacks"], request["wait_s"])
             self._send({"stacks": list(stacks.items())})

@@ -77,7 +77,7 @@ class _Node:
             self._looked = arrived
 
     def clock_error_s(self) -> float:
-        """Return how wrong `offset_s` may be by now."""
+        """Return the largest error that `offset_s` may have by now."""
         return self._error_s + _DRIFT * (time.monotonic() - self._looked)
 
 
