@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 from soaks import repeats
 from stores import wait_until
+from training_steps import ALL, trained
 
 from distlab import (
     EngineFailed,
@@ -376,6 +377,16 @@ def test_the_offset_of_a_clock_is_never_further_off_than_its_error():
         node.look(asked, asked + there - true_offset_s, asked + there + back)
         assert abs(node.offset_s - true_offset_s) <= node.clock_error_s() + 1e-9
     assert node.clock_error_s() < 0.001
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ALL)
+def test_training_on_nodes_gives_what_one_machine_gives(ray_nodes, kind):
+    expected = run(trained, N, args=(kind, 3), quiet=True).results
+    results = run(trained, N, args=(kind, 3), quiet=True, on=ray_nodes).results
+    for ours, theirs in zip(results, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.allclose(one, other, rtol=0, atol=1e-9)
 
 
 @pytest.mark.nightly

@@ -146,11 +146,29 @@ class ProcessesOfNode(Processes):
     """The processes of a world that run on this node; each keeps its own number.
 
     stores: number -> the connection that only this process gets, after those shared.
+    path, directory: where they import from first, and start in; else as this process.
     """
 
-    def __init__(self, count: int, entry: str, *, stores: dict, **how):
-        self._stores = stores
+    def __init__(
+        self,
+        count: int,
+        entry: str,
+        *,
+        stores: dict,
+        path: list[str],
+        directory: str | None,
+        **how,
+    ):
+        self._stores, self._path, self._directory = stores, path, directory
         super().__init__(count, entry, **how)
+
+    def _surroundings(self, environment):
+        found = super()._surroundings(environment)
+        path = list(dict.fromkeys([*self._path, *found["path"]]))
+        return found | {
+            "path": path,
+            "directory": self._directory or found["directory"],
+        }
 
     def _start_all(self, surroundings, shared):
         for index in sorted(self._stores):
@@ -199,6 +217,8 @@ class RanksOfNode:
             self._how["world_size"],
             self._how["entry"],
             stores=self._stores,
+            path=self._how["path"],
+            directory=self._how["directory"],
             preload=PRELOAD,
             also=self._how["also"],
             shared=[self._block],
