@@ -6,7 +6,8 @@ from typing import Any
 
 from distlab.trace import Call
 
-__all__ = ["describe", "describe_call", "describe_response", "shorten"]
+__all__ = ["describe", "describe_call", "describe_response", "picture_words"]
+__all__ += ["shorten"]
 
 _SHORT = 40
 _LOOKS_LIKE_A_VALUE = ("None", "True", "False", "nan", "inf")
@@ -56,6 +57,11 @@ def describe_response(call: Call, result: Any) -> str:
     """Return a response in words: the result, or "ok" for a call without one."""
     asks = call.op in ("read", "dequeue")
     return describe(result) if asks or result is not None else "ok"
+
+
+def picture_words(message: Any) -> str:
+    """Return a message in the words for a picture: its own `in_picture`, if it has."""
+    return shorten(getattr(message, "in_picture", None) or describe(message))
 
 
 def shorten(words: str, room: int = _SHORT) -> str:

@@ -35,7 +35,7 @@ from distlab.network.client import (
 )
 from distlab.network.copies import ATOMS, freeze, plain_copy
 from distlab.network.delivery import Delivery, SimulatedNetwork, check_delivery
-from distlab.network.describe import describe, shorten
+from distlab.network.describe import describe, picture_words
 from distlab.network.disk import MemoryDisk
 from distlab.network.node import Effect, Runtime, session_of
 from distlab.network.node_diagnosis import difference, no_end
@@ -248,7 +248,7 @@ class SimulatedRun(Runtime, TraceRecorder, ClientDriver):
         arrivals = self._arrivals(src, to, now)
         if self.traced:
             if message is not self._described:
-                self._described, self._words = message, shorten(describe(message))
+                self._described, self._words = message, picture_words(message)
             words = self._words
             label = words if arrivals else lost(words)
             event = (src, now, now, "send", to, 0, number, label, "")

@@ -55,6 +55,8 @@ def test_the_leader_and_its_log_are_in_the_text_alternative_and_in_the_still_pic
     player = play_logs(PLAIN, 3, WRITER, schedule, "A write")
     words = "leader of term 1, entries of terms 1 1 from index 1 on, commit index 1"
     assert f"Node 0 at the end: {words}." in player.alt
+    assert f", {len(schedule)} steps. 1." in player.alt
+    assert "Node 1 takes 'AppendEntries term=1: 1 of 1' from node 0" in player.alt
     assert "node 0: leader, term 1" in player.strip()
 
 

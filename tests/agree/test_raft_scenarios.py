@@ -24,6 +24,20 @@ class VotesByLength(RaftStore):
         return request.last >= self.log.last
 
 
+class VotesForShorter(RaftStore):
+    """Compares the last terms of logs, and not their lengths."""
+
+    def is_up_to_date(self, request):
+        return request.last_term >= self.log.term(self.log.last)
+
+
+class TakesGaps(RaftStore):
+    """Takes entries also after the end of its log."""
+
+    def fits(self, previous, previous_term):
+        return self.log.term(previous) in (None, previous_term)
+
+
 class AllDiffers(RaftStore):
     """Takes every entry for a conflict."""
 
@@ -31,17 +45,12 @@ class AllDiffers(RaftStore):
         return True
 
 
-class VotesForNone(RaftStore):
-    """Refuses every candidate."""
-
-    def may_vote(self, candidate, request):
-        return False
-
-
 WITHOUT = {
     "two candidates": (VotesTwice, ELECTION),
     "an older log": (bugs.VoteForOlderLog, COMPLETENESS),
     "a longer log": (VotesByLength, COMPLETENESS),
+    "a shorter log": (VotesForShorter, COMPLETENESS),
+    "a gap": (TakesGaps, STATES),
     "another log before": (bugs.NoPreviousTest, MATCHING),
     "a late message": (AllDiffers, STATES),
     "figure 8": (bugs.CommitsOldTerms, COMPLETENESS),
@@ -72,9 +81,45 @@ def test_of_several_scenarios_the_first_that_breaks_is_returned():
     assert violated_property(found) == COMPLETENESS
 
 
-def test_a_rule_that_refuses_too_much_is_named_with_the_step_that_cannot_follow():
-    with pytest.raises(InvalidArgument, match="node 0 has synced', and none"):
-        search_scenarios(VotesForNone, "a longer log")
+def of_last_index(store, previous, previous_term):
+    return store.log.last == previous and store.log.term(previous) == previous_term
+
+
+def only_missing(store, entry):
+    return store.log.term(entry.index) is None
+
+
+def only_in_a_first_term(store, index):
+    return store.log.term(1) == store.term
+
+
+REFUSALS = {
+    "fits, of a longer log": (
+        "fits",
+        of_last_index,
+        r"conflict: .*fits\(0, 0\) .*False",
+    ),
+    "differs, of a conflict": ("differs", only_missing, "conflict: .*RaftEntry.*False"),
+    "may_commit": ("may_commit", only_in_a_first_term, r"append ended .*_commit\(4\)"),
+    "may_vote": ("may_vote", lambda *_: None, "may_vote.* None, .*True; is a `return`"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_rule_that_refuses_too_much_is_named_with_its_answer(case):
+    rule, answer, words = REFUSALS[case]
+    with pytest.raises(InvalidArgument, match=words):
+        search_scenarios(type("Refuses", (RaftStore,), {rule: answer}), "a conflict")
+
+
+def test_a_rule_that_raises_is_named_where_the_run_without_faults_has_not_asked_it():
+    class ReadsBehindTheEnd(RaftStore):
+        def fits(self, previous, previous_term):
+            terms = [entry.term for entry in self.log.entries]
+            return not previous or terms[previous - 1] == previous_term
+
+    found = search_scenarios(ReadsBehindTheEnd, "a gap")
+    assert "fits(1, 1) raised IndexError" in found.why
 
 
 @pytest.mark.parametrize("names", [(), ("figure 9",)])

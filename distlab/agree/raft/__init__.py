@@ -5,8 +5,10 @@ election         leaders       members      members added and removed
 election_time    their time    key_value    the store    monitors    four properties
 picture          logs that play
 scenarios        runs up to where one rule decides
+fenced_storage   refuses what a deposed leader writes
 """
 
+from distlab.agree.raft.fenced_storage import FencedStorage
 from distlab.agree.raft.key_value import RaftStore
 from distlab.agree.raft.monitors import (
     ElectionSafety,
@@ -31,6 +33,7 @@ from distlab.agree.raft.scenarios import (
 __all__ = [
     "PROPERTIES",
     "ElectionSafety",
+    "FencedStorage",
     "LeaderCompleteness",
     "LogMatching",
     "Raft",

@@ -92,6 +92,12 @@ class AppendEntries(NamedTuple):
     commit: int
     round: int
 
+    @property
+    def in_picture(self) -> str:
+        """The entries by index and term, which are what a picture has room for."""
+        entries = ", ".join(f"{each.index} of {each.term}" for each in self.entries)
+        return f"AppendEntries term={self.term}: {entries or 'no entry'}"
+
 
 class InstallSnapshot(NamedTuple):
     """A snapshot, for a follower that lacks entries which the leader has no more."""

@@ -1,6 +1,6 @@
 """Scenarios of Raft: a run up to where one rule decides, and a search from there.
 
-    steps taken by name ─▶ start: a schedule ─▶ search from its end ─▶ what breaks
+    a run without faults ─▶ steps taken by name: a schedule ─▶ search from its end
 
 All have three nodes, no pre-votes, and one entry in a message.
 """
@@ -9,10 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from distlab.agree.raft.key_value import RaftStore
 from distlab.agree.raft.monitors import clients_linearizable, raft_monitors
 from distlab.agree.raft.raft import Raft
-from distlab.errors import InvalidArgument
-from distlab.network import Client, search, step_through
+from distlab.errors import InvalidArgument, NodeFailed
+from distlab.network import Client, replay, search, simulate, step_through
 from distlab.network.schedules.counterexample import Counterexample, NotFound
 from distlab.network.schedules.stepping import SteppedRun
 from distlab.trace import Call
@@ -38,8 +39,7 @@ def take(run: SteppedRun, *beginnings: str) -> SteppedRun:
         if step is None:
             raise InvalidArgument(
                 f"after {len(run.schedule)} steps the next one should begin with "
-                f"{words!r}, and none that is possible does: does a rule of this class "
-                f"refuse too much? Possible are:\n{run.steps!r}"
+                f"{words!r}, and none of those that are possible (run.steps) does."
             )
         run.take(step)
     return run
@@ -77,32 +77,85 @@ def search_scenarios(
 ) -> Counterexample | NotFound:
     """Search from the end of each scenario for a step that breaks a property.
 
-    scenarios: of "two candidates", "an older log", "a longer log", "another log
-        before", "a late message", "figure 8", "a deposed leader", "a repeated call" and
-        "an empty disk". A deposed leader and a repeated call are judged by what clients
-        see, the others by the four properties.
+    Before that, two appends and a read without faults, between which the leadership is
+    transferred, must end.
+
+    scenarios: of "two candidates", "an older log", "a longer log", "a shorter log",
+        "another log before", "a gap", "a conflict", "a late message", "figure 8", "a
+        deposed leader", "a repeated call" and "an empty disk". A deposed leader and a
+        repeated call are judged by what clients see, the others by the four properties.
     within_s: for how long to search each, if nothing is found.
 
     Returns: the first counterexample, or the last `NotFound`.
     Raises: InvalidArgument for an unknown scenario, or if a rule of the class refuses
-    what happens in it.
+    what happens in it; it names the last answer that differs from the library's.
     """
     if not scenarios or {*scenarios} - {*_SCENARIOS}:
         known = ", ".join(map(repr, _SCENARIOS))
         raise InvalidArgument(f"scenarios={scenarios!r}: give some of {known}.")
+    _try(make, "a run without faults", _without_faults)
     for name in scenarios:
-        if found := _search(make, *_SCENARIOS[name], within_s):
+        if found := _search(make, name, within_s):
             break
     return found
 
 
-def _search(make, lead, clients, check, limits, within_s):
-    one_by_one = type(make.__name__, (make,), {"most_entries": 1})
-    what = partial(one_by_one, pre_vote=False), 3, clients
-    start = lead(step_through(*what)).schedule
+def _search(make, name, within_s):
+    lead, clients, check, limits = _SCENARIOS[name]
+    start = _try(make, name, lambda it: lead(step_through(it, 3, clients)).schedule)
     monitors = () if check else raft_monitors()
     how = {"monitors": monitors, "start": start, "steps": 30, "within_s": within_s}
-    return search(*what, check, **how, **limits)
+    found = search(_one_by_one(make), 3, clients, check, **how, **limits)
+    if found and violated_property(found) == "none" and not check:  # a node failed
+        watched = _one_by_one(make, answers := [])
+        replay(watched, 3, clients, found.schedule)
+        found.why += "".join(answers[-1:])
+    return found
+
+
+def _try(make, name, run):
+    """Run a class; if that is not possible, name the rule that is the likely cause."""
+    answers = []
+    try:
+        return run(_one_by_one(make, answers))
+    except (InvalidArgument, NodeFailed) as error:
+        raise InvalidArgument(f"{name}: {error}{''.join(answers[-1:])}") from error
+
+
+def _without_faults(node):
+    """Raise InvalidArgument unless each call ends in a run without faults."""
+    run = simulate(node, 3, Client(0, _CALLS, 1, retries=9), until_s=9)
+    for op in run.history:
+        if op.op != "transfer" and op.outcome != "ok":
+            raise InvalidArgument(f"the client's {op.op} ended {op.outcome!r}, not ok.")
+
+
+def _one_by_one(make, answers=None):
+    """Return a class with one entry in a message.
+
+    answers: a list that gets the answers of its rules that are not the library's.
+    """
+
+    def watched(name):
+        rule, right = getattr(make, name), getattr(RaftStore, name)
+
+        def answer(self, *args):
+            words = f" {name}({', '.join(map(repr, args))})"
+            try:
+                said = rule(self, *args)
+            except Exception as error:
+                answers.append(f"{words} raised {error!r}.")
+                raise
+            if bool(said) != (wanted := right(self, *args)):
+                hint = "; is a `return` missing?" if said is None else "."
+                answers.append(f"{words} returned {said}, the library's {wanted}{hint}")
+            return said
+
+        return answer
+
+    rules = {} if answers is None else {name: watched(name) for name in _RULES}
+    one_by_one = type(make.__name__, (make,), {"most_entries": 1, **rules})
+    return partial(one_by_one, pre_vote=False)
 
 
 def violated_property(found: Counterexample | NotFound) -> str:
@@ -143,6 +196,29 @@ def _other_log_before(run):
     """Have logs of one entry each, of term 1 at node 0 and of term 2 at the others."""
     elect(elect(run, 0, 1, 2), 2, 1)
     return take(run, "node 1 gets 'AppendEntries term=2", "node 1 has synced")
+
+
+def _shorter_log(run):
+    """Commit an entry of nodes 0 and 1; node 2, with an equal last term, stands."""
+    replicate(elect(run, 0, 1, 2), 0, 1, 2)
+    replicate(take(run, "client 0"), 0, 1)
+    return take(run, "the timer 'heard' of node 1", "the timer 'election' of node 2")
+
+
+def _gap(run):
+    """Have node 1 lead with an entry before its own, and node 2 with an empty log."""
+    replicate(elect(run, 0, 1), 0, 1)
+    return elect(lose(run, 0, 2), 1, 2)
+
+
+def _conflict(run):
+    """Let node 0, with an entry of term 1, get the one of term 2 in its place."""
+    lose(_other_log_before(run), 1, 2)
+    to_node_0 = "node 0 gets 'AppendEntries term=2"
+    fits = "node 2 gets 'AppendReply term=2 fits=True"
+    take(run, "node 0 has synced", to_node_0, "node 0 has synced")
+    take(run, "node 2 has synced", fits)
+    return take(run, "the timer 'heartbeat' of node 2", to_node_0, fits)
 
 
 def _late_message(run):
@@ -188,10 +264,15 @@ _WRITER = Client(0, [Call("write", "x", 1)])
 _READERS = [Client(2, [Call("write", "x", 1)]), *[Client(0, [Call("read", "x")])] * 2]
 _LETTERS = [Call("append", "x", "a"), Call("append", "x", "b"), Call("read", "x")]
 _SEEN, _NO_TIMER = clients_linearizable, {"timers": 0}
+_CALLS = [_LETTERS[0], Call("transfer", value=0), *_LETTERS[1:]]
+_RULES = ("is_up_to_date", "may_vote", "fits", "differs", "may_commit", "may_read")
 _SCENARIOS = {
     "two candidates": RaftScenario(_two_candidates, (), None, _NO_TIMER),
     "an older log": RaftScenario(_older_log, (), None, _NO_TIMER),
     "a longer log": RaftScenario(_longer_log, _WRITER, None, {"timers": 1}),
+    "a shorter log": RaftScenario(_shorter_log, _WRITER, None, _NO_TIMER),
+    "a gap": RaftScenario(_gap, (), None, {"timers": 1}),
+    "a conflict": RaftScenario(_conflict, (), None, _NO_TIMER),
     "another log before": RaftScenario(_other_log_before, (), None, {"timers": 1}),
     "a late message": RaftScenario(
         _late_message, _WRITER, None, {"timers": 0, "duplicates": 1}

@@ -9,7 +9,7 @@ from typing import Any
 from distlab.errors import NotDeterministic
 from distlab.network.client import Client, check_clients
 from distlab.network.copies import freeze
-from distlab.network.describe import shorten
+from distlab.network.describe import picture_words
 from distlab.network.node import session_of
 from distlab.network.node_diagnosis import difference
 from distlab.network.node_host import check_nodes
@@ -251,7 +251,7 @@ class _TracedSuccessor(Successor):
     def send(self, src, to, number):
         run, passes = self.run, self.passes(src, to)
         run.messages += 1
-        words = shorten(self.memo.words(number))
+        words = picture_words(self.memo.values[number])
         run.sent[run.messages] = len(run.events)
         run.event(src, "send", to, run.messages, words if passes else lost(words))
         if passes:
@@ -270,7 +270,7 @@ class _TracedSuccessor(Successor):
         run, waiting = self.run, self.run.under_way[src, dst, number]
         message = waiting[0] if again else waiting.pop(0)
         run.got.add(message)
-        run.event(dst, "recv", src, message, shorten(self.memo.words(number)))
+        run.event(dst, "recv", src, message, picture_words(self.memo.values[number]))
 
     def dropped(self, pending):
         run, message = self.run, self.run.under_way[pending[1:]].pop(0)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from distlab.show.player.node_animation import NodeAnimation
 from distlab.show.player.svg import box, color_of, text
+from distlab.show.reading.alt_text import plural
 
 __all__ = ["LogAnimation", "NodeLog"]
 
@@ -51,6 +52,8 @@ class LogAnimation(NodeAnimation):
 
     def __init__(self, trace, title, states: Sequence[Sequence[NodeLog | None]]):
         super().__init__(trace, title)
+        steps = plural(len(states) - 1, "step")  # a second each, which mean nothing
+        self.subtitle = ", ".join([*self.subtitle.split(", ")[:-1], steps])
         taken = (0, *(int(frame.at_s) + 1 for frame in self.frames[1:-1]))
         self.logs = [states[number] for number in taken][: len(self.frames) - 1]
         self.logs.append(states[-1])

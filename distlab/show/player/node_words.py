@@ -90,8 +90,8 @@ class NodeWords:
             said = self._struck(name, cause, does)
         elif cause.kind == "mark":
             timer = literal(cause.label.removeprefix("timer").strip(), 40)
-            does = does or ["does nothing"]
-            said = f"{name}'s timer {timer} runs out; it {' and '.join(does)}."
+            acts = f"; it {' and '.join(does)}" if does else ""
+            said = f"{name}'s timer {timer} runs out{acts}."
         elif client:
             heard = self._heard(cause)
             said = f"{name} hears '{heard}' from {self.name(cause.peer)}."
