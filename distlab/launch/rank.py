@@ -127,7 +127,7 @@ def _take_gpu(rank, names):
     gpus, here = torch.cuda.device_count(), int(names["LOCAL_WORLD_SIZE"])
     if gpus < here:
         os.environ |= {"NCCL_HOSTID": f"rank{rank}", "NCCL_IB_DISABLE": "1"}
-    device = torch.device("cuda", int(names["LOCAL_RANK"]) % gpus)
+    device = torch.device("cuda", int(names["LOCAL_RANK"]) % max(1, gpus))
     torch.cuda.set_device(device)
     return device
 
