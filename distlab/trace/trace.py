@@ -18,7 +18,7 @@ Messages of nodes have numbers, since they are delayed, dropped, duplicated, reo
 import json
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 
 from distlab.errors import InvalidArgument
@@ -167,7 +167,13 @@ class Trace:
             if rank not in began:
                 raise InvalidArgument(f"rank {rank} has set no mark {label!r}.")
         events = [e for e in self.events if e.start >= began[e.rank]]
-        return replace(self, events=events, shares=None)
+        return self._of(events)
+
+    def _of(self, events):
+        """Return the trace of some of the events."""
+        names = "who", "clients", "clock_error_s"
+        rest = {name: getattr(self, name) for name in names}
+        return Trace(self.world_size, events, self.cut_s, **rest)
 
     def groups(self) -> list[str]:
         """Return the groups that events are among, "" for the world, sorted."""
@@ -190,7 +196,7 @@ class Trace:
                 f"{', '.join(sorted(known)) or 'no events'}."
             )
         events = [event for event in self.events if event.group in found]
-        return replace(self, events=events, shares=None)
+        return self._of(events)
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.
