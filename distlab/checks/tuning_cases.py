@@ -15,7 +15,7 @@ from distlab.tune import rung_steps
 NAN, INF = math.nan, math.inf
 
 
-class Scene(NamedTuple):
+class TuningScene(NamedTuple):
     """Calls of a scheduler; sizes: trials, least, most and eta. From `step` on."""
 
     title: str
@@ -45,32 +45,32 @@ ROWS = [
 _SMALL = 8, 1, 4, 2
 _LOST = "on_lost", 0, 0
 SCENES = [
-    Scene("Two trials, with losses 0.34 and 0.31", 1, _SMALL, [
+    TuningScene("Two trials, with losses 0.34 and 0.31", 1, _SMALL, [
         _NEW, _NEW, *_report(t0=0.34, t1=0.31), _NEW, _NEW]),
-    Scene("Two trials of a rung may be promoted", 1, _SMALL, [
+    TuningScene("Two trials of a rung may be promoted", 1, _SMALL, [
         *[_NEW] * 4, *_report(t0=0.9, t1=0.8, t2=0.2, t3=0.1), *[_NEW] * 3]),
-    Scene("Trials of two rungs may be promoted, up to the top rung", 1, _SMALL, [
+    TuningScene("Trials of two rungs may be promoted, up to the top rung", 1, _SMALL, [
         *[_NEW] * 4, *_report(t0=0.2, t1=0.5), _NEW, *_report(t2=0.3, t3=0.4), _NEW,
         _NEW, _NEW, *_report(t4=0.1, t5=0.45), *_report(1, t0=0.7, t2=0.6),
         _NEW, _NEW, *_report(1, t4=0.2), *_report(2, t2=0.3), _NEW,
         *_report(2, t4=0.1), *[_NEW] * 3]),
-    Scene("Copies of a report, with other losses", 2, _SMALL, [
+    TuningScene("Copies of a report, with other losses", 2, _SMALL, [
         _NEW, *_report(t0=0.5), *_report(t0=0.4), *_report(t0=0.6), *_report(t0=NAN)]),
-    Scene("A copy of a report, after the loss 0.0", 2, _SMALL, [
+    TuningScene("A copy of a report, after the loss 0.0", 2, _SMALL, [
         _NEW, *_report(t0=0.0), *_report(t0=-0.1), _LOST, _NEW]),
-    Scene("A worker is taken for dead after its report", 2, _SMALL, [
+    TuningScene("A worker is taken for dead after its report", 2, _SMALL, [
         _NEW, *_report(t0=0.5), _LOST, _LOST, _LOST, _NEW]),
-    Scene("A lost job reports, and is lost again", 2, _SMALL, [
+    TuningScene("A lost job reports, and is lost again", 2, _SMALL, [
         _NEW, _NEW, _LOST, *_report(t0=0.3), _LOST, _NEW]),
-    Scene("Two lost jobs, one of them named twice", 2, _SMALL, [
+    TuningScene("Two lost jobs, one of them named twice", 2, _SMALL, [
         _NEW, _NEW, ("on_lost", 1, 0), _LOST, ("on_lost", 1, 0), *[_NEW] * 3]),
-    Scene("A job is lost three times, and reports after that", 2, _SMALL, [
+    TuningScene("A job is lost three times, and reports after that", 2, _SMALL, [
         _NEW, *[_LOST, _NEW] * 2, _LOST, *_report(t0=0.3), *_report(t0=NAN),
         _LOST, _NEW]),
-    Scene("Checkpoints, one of them late", 3, (8, 10, 40, 2), [
+    TuningScene("Checkpoints, one of them late", 3, (8, 10, 40, 2), [
         _NEW, _NEW, ("on_saved", 0, 7), _LOST, _NEW, ("on_saved", 0, 4), _LOST, _NEW,
         *_report(t0=0.1, t1=0.2), _NEW]),
-    Scene("Is a job wanted?", 3, _SMALL, [
+    TuningScene("Is a job wanted?", 3, _SMALL, [
         _NEW, _NEW, ("wanted", 0, 0), *_report(t0=0.0), ("wanted", 0, 0),
         ("on_lost", 1, 0), ("wanted", 1, 0), *_report(t1=NAN), ("wanted", 1, 0)]),
 ]

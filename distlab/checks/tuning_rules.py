@@ -32,6 +32,7 @@ class ExpectedScheduler:
         self.tries, self.saves = Counter(), [(trial, 0) for trial in range(trials)]
 
     def next_job(self):
+        """Return the next job as (trial, rung, start, stop), or None."""
         self.queue = [job for job in self.queue if job not in self.first]
         new = len({trial for trial, _ in self.given}), 0
         jobs = [*self.queue[:1], *self.promotable(), *[new] * (new[0] < self.trials)]
@@ -50,21 +51,26 @@ class ExpectedScheduler:
         return found
 
     def losses(self, rung):
+        """Return trial -> loss of a rung."""
         return {trial: loss for (trial, at), loss in self.first.items() if at == rung}
 
     def top(self, losses):
+        """Return the trials in the top 1/eta of these losses, the best first."""
         real = [(loss, trial) for trial, loss in losses.items() if loss == loss]
         return [trial for _, trial in sorted(real)[: len(losses) // self.eta]]
 
     def start_of(self, trial, rung):
+        """Return the step at which a job begins."""
         below = self.rungs[rung - 1] if rung else 0
         saves = [step for saved, step in self.saves if saved == trial]
         return max(below, *saves) if self.step > 2 else below
 
     def on_report(self, trial, rung, loss):
+        """Return the loss that counts, which is the first."""
         return self.first.setdefault((trial, rung), loss)
 
     def on_saved(self, trial, step):
+        """Note a checkpoint."""
         self.saves.append((trial, step))
 
     def on_lost(self, trial, rung):
@@ -80,6 +86,7 @@ class ExpectedScheduler:
         return self.first.get(job), 0
 
     def wanted(self, trial, rung):
+        """Return True if the rung has no loss of this trial."""
         return (trial, rung) not in self.first
 
     def mistake(self, name, yours, right):

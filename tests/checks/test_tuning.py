@@ -65,6 +65,31 @@ def test_a_wrong_job_is_named_by_trial_rung_and_steps_and_the_run_is_drawn():
     assert "the job begins at another step" in verdict.hints[0] and verdict.drawn()
 
 
+CALL, OLD = "            super()", "self.losses[rung].get(trial"
+FIRST = f"if trial not in self.losses[rung]:\n{CALL}"
+LOST = "if job in self.lost or trial in self.losses[rung]:"
+
+
+@pytest.mark.parametrize(
+    "check, name, old, new",
+    [
+        ("promotes", "Asha", "[trial] = loss\n", "[trial] = round(loss, 1)\n"),
+        ("promotes", "Asha", "not math.isnan(", "math.isfinite("),
+        ("survives", "Robust", FIRST, f"if loss < {OLD}, math.inf):\n{CALL}"),
+        ("survives", "Robust", FIRST, f"if math.isnan({OLD}, math.nan)):\n{CALL}"),
+        ("survives", "Robust", LOST, "if job in self.lost:"),
+        ("saves_steps", "Frugal", "trial not in self.losses[rung]\n", f"not {OLD})\n"),
+    ],
+)
+def test_scenes_refuse_these_answers_whatever_is_drawn(
+    check, name, old, new, monkeypatch
+):
+    monkeypatch.setattr(tuning, "RUNS", 0)
+    assert judge(getattr(tuning, check), learner()[name], CASE).outcome == "pass"
+    wrong = learner(old, new)[name]
+    assert judge(getattr(tuning, check), wrong, CASE).outcome == "fail"
+
+
 def test_a_method_that_raises_is_named_with_the_call_that_it_failed_in():
     space = learner("job = trial, rung\n", "job = 1 / (trial - trial), rung\n")
     verdict = judge(tuning.survives, space["Robust"], CASE)
