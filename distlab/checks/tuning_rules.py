@@ -100,7 +100,7 @@ class ExpectedScheduler:
     def _wrong_job(self, job, right):
         if job is None:
             return "idle"
-        if type(job) is not tuple or len(job) != 4 or str in map(type, job[:2]):
+        if type(job) is not tuple or len(job) != 4 or {*map(type, job[:2])} != {int}:
             return "shape"
         own = job[:2]
         if right and own == right[:2]:
@@ -128,11 +128,11 @@ class ExpectedScheduler:
 
 def _wrong_loss(yours, right):
     """Return the kind of a wrong loss, or of wrong `lost` jobs, after `on_lost`."""
-    if right[0] == "nan" != yours[0]:
+    if right[0] == "nan" and yours[0] is None:
         return "given up"
-    if yours[0] == "nan" != right[0] is None:
-        return "too early"
-    return "has a loss" if right[0] else "lost once"
+    if right[0]:
+        return "has a loss"
+    return "too early" if yours[0] else "lost once"
 
 
 def first_mistake(twin, log):
@@ -185,7 +185,7 @@ def state_table(twin, lost):
         rows.append((str(rung), str(steps), excerpt(words, 0, 64)))
     if twin.step > 1:
         rows.append(("lost", "", lost))
-    return "\n".join(["What it should know:", *aligned(rows, "<><")])
+    return "\n".join(["What the scheduler should know now:", *aligned(rows, "<><")])
 
 
 def _is(*kinds):
