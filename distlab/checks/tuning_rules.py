@@ -109,7 +109,7 @@ class ExpectedScheduler:
             return "given up" if self.tries[own] == TRIES else "reported"
         if right and right[:2] in self.given[:-1]:
             return "lost first"
-        if own in self.given:
+        if own in self.given and (right or own[1] or self.tries[own]):
             if right and right[:2] == (own[0], own[1] + 1):
                 return "same rung"
             return "lost once" if self.tries[own] else "twice"
