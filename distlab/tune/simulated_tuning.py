@@ -191,7 +191,7 @@ class _TuningSimulation:
         trial, rung, _, stop = running.job
         if step < stop:
             self._tell("on_saved", trial, step)
-            if self._tell("wanted", trial, rung) is False:
+            if self._tell("wanted", trial, rung) in (False,):  # or 0
                 self._close(running, "given up")
             else:
                 self._plan(running, step)

@@ -192,11 +192,15 @@ def saved_before(run, attempt):
             yield one.stop if one.loss is not None else one.stop // 2 * 2
 
 
-def test_a_slow_worker_stops_at_its_next_checkpoint_when_another_has_reported():
+@pytest.mark.parametrize("kind", [bool, int])
+def test_a_slow_worker_stops_at_its_next_checkpoint_when_another_has_reported(kind):
+    scheduler = random_search(1, 20)
+    wanted = scheduler.wanted
+    scheduler.wanted = lambda *job: kind(wanted(*job))
     cluster = TuningCluster(
         2, lambda worker, trial: 2 - worker, [Pause(0, 5, 10)], detect_s=3, save_every=2
     )
-    run = simulate_tuning(random_search(1, 20), flat, [0.1], cluster)
+    run = simulate_tuning(scheduler, flat, [0.1], cluster)
     assert [tuple(one) for one in run.attempts] == [
         (1, 0, 0, 2, 20, 8.0, 26.0, 0.1, "done"),
         (0, 0, 0, 0, 12, 0.0, 29.0, None, "given up"),

@@ -1,4 +1,4 @@
-"""Removes a job from the lost ones when it reports, and keeps a list of checkpoints."""
+"""Removes a job from the lost ones when it reports, keeps a list of checkpoints."""
 
 POINTS = 12.0
 HINT = ""
@@ -30,4 +30,4 @@ class Frugal(Robust):
         return max([super().start_of(trial, rung), *self.saved.get(trial, [])])
 
     def wanted(self, trial, rung):
-        return trial not in self.losses[rung]
+        return int(trial not in self.losses[rung])

@@ -1,7 +1,7 @@
 """Gives up a trial when its worker dies."""
 
 POINTS = 4.0
-HINT = "A lost job goes first"
+HINT = "when it is lost for the third time"
 REPLACE = {
     "if self.times_lost[job] < MOST_TRIES:": "if False:",
 }
