@@ -10,7 +10,8 @@
 The owner gives every idle worker the task "one trial"; which trial it is, and with
 which parameters, the worker and the storage settle between them. A worker that dies is
 replaced. Its trial is left RUNNING: a storage with heartbeats fails it after its grace
-period, and can enqueue it again; one without them, as a journal, never does.
+period, and can enqueue it again; one without them, as a journal, never does. At its end
+`optimize` waits for that, which `study.optimize` does not.
 """
 
 import time
