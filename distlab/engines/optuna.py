@@ -338,10 +338,11 @@ def run_trial(functions: Sequence, study_name: str, task: int) -> tuple[int, str
 
         try:
             study.optimize(watched, n_trials=1)
-        except (ValueError, UpdateFinishedTrialError):
+        except (ValueError, UpdateFinishedTrialError, AssertionError):
+            # Optuna refuses a value of what has ended; an AssertionError if it failed.
             if not begun:
                 raise
-            return begun[0], "late"  # Optuna refuses a value of what has ended
+            return begun[0], "late"
         return begun[0], ""
 
 
