@@ -10,7 +10,8 @@
 The owner gives every idle worker the task "one trial"; which trial it is, and with
 which parameters, the worker and the storage settle between them. A worker that dies is
 replaced. Its trial is left RUNNING: a storage with heartbeats fails it after its grace
-period, and can enqueue it again; one without them, as a journal, never does.
+period, and can enqueue it again; one without them, as a journal, never does. At its end
+`optimize` waits for that, which `study.optimize` does not.
 """
 
 import time
@@ -337,10 +338,11 @@ def run_trial(functions: Sequence, study_name: str, task: int) -> tuple[int, str
 
         try:
             study.optimize(watched, n_trials=1)
-        except (ValueError, UpdateFinishedTrialError):
+        except (ValueError, UpdateFinishedTrialError, AssertionError):
+            # Optuna refuses a value of what has ended; an AssertionError if it failed.
             if not begun:
                 raise
-            return begun[0], "late"  # Optuna refuses a value of what has ended
+            return begun[0], "late"
         return begun[0], ""
 
 

@@ -37,10 +37,10 @@ def rung_steps(least: int, most: int, eta: int = 3) -> list[int]:
 
 
 def promote(losses: Mapping[int, float], eta: int = 3) -> list[int]:
-    """Return the trials of a rung that go on, the best first: n // eta of n at most.
+    """Return at most len(losses) // eta trials of a rung, best first.
 
-    losses: trial -> loss. Of equal losses the lower trial is better. NaN is the worst
-    loss: it counts among the n, and is never promoted.
+    losses: trial -> loss. Of equal losses the lower trial is better. NaN counts among
+    them and is never returned.
     """
     check_whole(eta=(eta, 2))
     ranked = sorted(losses, key=lambda trial: (_ordered(losses[trial]), trial))
@@ -55,7 +55,8 @@ def _ordered(loss):
 class TrialScheduler:
     """Jobs for free workers, and what is known of their trials.
 
-    trials: the number of configurations to begin. rungs: see `rung_steps`.
+    trials: the number of configurations to begin, enough that one is trained to the
+    end: eta**k for rungs 0 to k. rungs: see `rung_steps`.
     tries: a job that is lost so often is given up, and its loss is NaN; 1: it is not
     done again.
     losses: for each rung, trial -> loss. saved: trial -> step of its last checkpoint.
@@ -73,6 +74,13 @@ class TrialScheduler:
             least = steps + 1
         if not rungs:
             raise InvalidArgument("rungs is empty: give the steps of at least one.")
+        last = len(rungs) - 1
+        if trials < eta**last:
+            empty = next(rung for rung in range(last + 1) if trials < eta**rung)
+            raise InvalidArgument(
+                f"{trials} trials with eta={eta} leave none for rung {empty}: begin "
+                f"with at least {eta**last}, or give fewer rungs."
+            )
         self.trials, self.rungs, self.eta = trials, list(rungs), eta
         self.tries, self.losses = tries, [{} for _ in rungs]
         self.saved, self._lost, self._times_lost = {}, deque(), Counter()

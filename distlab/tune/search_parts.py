@@ -46,12 +46,14 @@ def halving_steps(trials: int, rungs: Sequence[int], eta: int) -> int:
 def retry(operation: Callable[[], T], attempts: int = 5, first_wait_s=0.01) -> T:
     """Call operation(), and again while the database is locked; return its result.
 
-    It waits longer each time, by a random share, and raises after the last attempt.
+    operation: a whole transaction, not its last statement. It waits longer each time,
+    by a random share. After the last attempt, and for any other error, it raises.
     """
     for attempt in range(attempts):
         try:
             return operation()
-        except sqlite3.OperationalError:
-            if attempt == attempts - 1:
+        except sqlite3.OperationalError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest: why busy
+            if code != sqlite3.SQLITE_BUSY or attempt == attempts - 1:
                 raise
         time.sleep(first_wait_s * 2**attempt * random.uniform(0.5, 1))

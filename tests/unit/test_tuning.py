@@ -297,6 +297,11 @@ def test_a_slow_starter_that_would_have_won_is_lost_by_a_low_first_rung():
         (lambda: Asha(0, [1]), "trials=0"),
         (lambda: Asha(9, []), "rungs is empty"),
         (lambda: Asha(9, [3, 3]), "rungs=3"),
+        (
+            lambda: SynchronousHalving(8, [1, 3, 9, 27]),
+            "8 trials with eta=3 leave none for rung 2: begin with at least 27",
+        ),
+        (lambda: Asha(3, [1, 2, 4], 2), "none for rung 2: begin with at least 4"),
         (lambda: Asha(9, [1], tries=0), "tries=0"),
         (lambda: draw_curves(0), "count=0"),
         (

@@ -143,6 +143,18 @@ def test_bad_input_is_named(wrong, named):
         optimize(square, storage=len if wrong else None, **wrong)
 
 
+def test_a_worker_whose_trial_was_failed_while_it_paused_goes_on(url):
+    def objective(trial):
+        trial.suggest_float("x", 0, 1)
+        failed = optuna.trial.TrialState.FAIL
+        RDBStorage(url).set_trial_state_values(trial._trial_id, failed)
+        return 3.0
+
+    search = optimize(objective, lambda: RDBStorage(url), trials=2, workers=1)
+    assert [one.outcome for one in search.attempts] == ["late", "late"]
+    assert search.states == {"FAIL": 2}
+
+
 def test_a_trial_that_ended_elsewhere_is_late_and_keeps_its_first_value(url):
     def objective(trial):
         square(trial)
