@@ -11,7 +11,11 @@ Importing distlab is light; torch loads in the ranks, and here only when needed.
 """
 
 import sys
+import warnings
 from importlib import import_module
+
+# torch says so in every process of a small install, which needs no numpy.
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 _HOME = {
     "distlab.errors": (

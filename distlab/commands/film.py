@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from distlab import collectives, cost
+from distlab import cost
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
-from distlab.launch import Report, follow
+from distlab.launch import Report
 from distlab.show import Player, player
 from distlab.units import readable_bytes
 
@@ -24,6 +24,8 @@ def film(
     ranks: Annotated[int, typer.Option(help="How many processes run it.")] = 4,
 ) -> None:
     """Run an algorithm on real processes and write an animation of their messages."""
+    from distlab import collectives  # a small install, which lacks it, has --help
+
     algorithms = {  # those that need nothing but a tensor
         name: function
         for name, function in collectives.variants("all_reduce").items()
@@ -44,6 +46,8 @@ def film(
 
 def filmed(all_reduce: Callable, ranks: int) -> tuple[Report, Player]:
     """Run an all-reduce on real processes; return the run and its animation."""
+    from distlab.launch import follow
+
     report = follow(all_reduce, ranks)
     bound = cost.all_reduce_bound_bytes(ranks, 10 * ranks * (4 if ranks <= 8 else 8))
     title = all_reduce.__name__.replace("all_reduce", "all-reduce").replace("_", " ")

@@ -180,7 +180,11 @@ def made_without_device(tree):
                 yield ast.unparse(node)
 
 
-@pytest.mark.parametrize("lesson", LESSONS[-8:], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "lesson",
+    [path for path in LESSONS if "10" <= path.stem[:2] <= "17"],
+    ids=lambda path: path.stem,
+)
 def test_a_section_for_two_gpus_takes_device_and_backend_from_one_place(lesson):
     cells = {k: v for k, v in cells_of(lesson).items() if "two-gpus" in k}
     described, *code = cells.values()

@@ -298,7 +298,8 @@ def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
         ray_nodes.add_node(3)
 
     threading.Thread(target=once_there, args=[begun, replace]).start()
-    report = run_elastic(trains, N, args=(begun,), on=ray_nodes)
+    how = {"suspect_after_s": 60}  # a busy machine stops a rank for seconds
+    report = run_elastic(trains, N, args=(begun,), on=ray_nodes, **how)
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
     assert len(report.worlds[-1].processes) == N
     assert f"{last} was lost, and with it ranks 3, 4 and 5" in report.worlds[1].why

@@ -21,9 +21,10 @@ SPACE = {"x": tune.grid_search([0.1, 0.9])}
 def cluster():
     """Run the cluster that the tests share; afterwards look for what it has left."""
     mine = psutil.Process()
+    before = set(mine.children(recursive=True))
     with ray_tune.cluster(1):
         yield
-        children = mine.children(recursive=True)
+        children = set(mine.children(recursive=True)) - before
         server = "distlab.processes"  # stays; Ray is on its path
         started = [c for c in children if server not in " ".join(c.cmdline())]
         assert started
