@@ -1,11 +1,10 @@
 """What the check of exercise 05 asks of a Raft, and how it fuzzes a learner's nodes."""
 
-import json
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from learner_cells import learner_of
 
 from distlab.agree.raft import Raft
 from distlab.agree.raft.log import RaftLog
@@ -29,21 +28,7 @@ from distlab.network import (
 from distlab.network.schedules.schedule import ScheduleStep
 from distlab.trace import Call
 
-STEM = "05_commit_and_consensus"
-NOTEBOOK = Path(__file__).parents[2] / "solutions" / STEM / f"{STEM}.ipynb"
-
-
-def learner(old="", new=""):
-    """Return what a learner's notebook defines, with one text of it changed."""
-    cells = json.loads(NOTEBOOK.read_text())["cells"]
-    graded = [
-        c for c in cells if c["metadata"].get("nbgrader", {}).get("grade") is False
-    ]
-    source = "\n\n".join("".join(cell["source"]) for cell in graded)
-    assert old in source
-    space = {"__name__": "__main__"}
-    exec(source.replace(old, new), space)
-    return space
+learner = partial(learner_of, "05_commit_and_consensus")
 
 
 def raft_with(term=0, log="", voted_for=None):

@@ -1,10 +1,10 @@
 """What the check of exercise 04 knows of replicas, and when a read is too old."""
 
-import json
 import random
-from pathlib import Path
+from functools import partial
 
 import pytest
+from learner_cells import learner_of
 
 from distlab import Operation
 from distlab.agree import KeyValue, check_linearizable
@@ -25,19 +25,7 @@ from distlab.network import (
 )
 from distlab.trace import Call
 
-STEM = "04_replication_and_quorums"
-NOTEBOOK = Path(__file__).parents[2] / "solutions" / STEM / f"{STEM}.ipynb"
-
-
-def learner(old="", new=""):
-    """Return what a learner's notebook defines, with one text of it changed."""
-    cells = [c for c in json.loads(NOTEBOOK.read_text())["cells"] if c["metadata"]]
-    given = [c for c in cells if not c["metadata"]["nbgrader"]["grade"]]
-    source = "\n\n".join("".join(cell["source"]) for cell in given)
-    assert old in source
-    space = {"__name__": "__main__"}
-    exec(source.replace(old, new), space)
-    return space
+learner = partial(learner_of, "04_replication_and_quorums")
 
 
 class Remembers(Node):

@@ -1,30 +1,16 @@
 """What the check of exercise 18 shows of a run, and the rule that it compares with."""
 
-import json
-from pathlib import Path
+from functools import partial
 
 import pytest
+from learner_cells import learner_of
 
 from distlab.checks import tuning
 from distlab.checks.kit.grading import judge
 from distlab.tune import Asha, promote, rung_steps
 
-STEM = "18_tuning_at_scale"
-NOTEBOOK = Path(__file__).parents[2] / "solutions" / STEM / f"{STEM}.ipynb"
+learner = partial(learner_of, "18_tuning_at_scale")
 CASE = (1, 27, 3, 27, 4)
-
-
-def learner(old="", new=""):
-    """Return what a learner's notebook defines, with one text of it changed."""
-    cells = json.loads(NOTEBOOK.read_text())["cells"]
-    graded = [
-        c for c in cells if c["metadata"].get("nbgrader", {}).get("grade") is False
-    ]
-    source = "\n\n".join("".join(cell["source"]) for cell in graded)
-    assert old in source
-    space = {"__name__": "__main__"}
-    exec(source.replace(old, new), space)
-    return space
 
 
 class Librarys(Asha):

@@ -205,7 +205,7 @@ def _started(start):
 
 
 def _free_ports(count):
-    """Return ports that nobody uses now."""
+    """Return ports that no process uses now."""
     with ExitStack() as stack:
         taken = [
             stack.enter_context(socket.create_server((_LOOPBACK, 0)))
