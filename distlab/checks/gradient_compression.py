@@ -195,7 +195,7 @@ def _budgeted(comm, functions, _):
     Also what is chosen for a budget of 0 bytes.
     """
     counted, rows = [], []
-    for name in ("send", "isend", "sendrecv"):
+    for name in ("send", "isend", "sendrecv", "isendrecv"):
         setattr(comm, name, partial(_counting, getattr(comm, name), counted))
     for lengths, steps, ranks, fits, least in BUDGETS:
         buckets = [Bucket([nn.Parameter(torch.zeros(d))]) for d in lengths]

@@ -43,11 +43,11 @@ def multi_ring_all_reduce(comm, tensor, *, op=SUM, channels: int = 2) -> None:
         moving = []
         for place, left, right, chunks, room in rings:
             target, outgoing = (chunks[(place - step - k) % n] for k in (1, 0))
-            arriving = comm.irecv(room[: len(target)] if adds else target, left)
-            moving.append((target, arriving, comm.isend(outgoing, right)))
-        for target, arriving, going in moving:
-            arrived = arriving.wait()
-            going.wait()
+            room = room[: len(target)] if adds else target
+            request = comm.isendrecv(outgoing, room, dst=right, src=left)
+            moving.append((target, request))
+        for target, request in moving:
+            arrived = request.wait()
             if adds:
                 op.combine(target, arrived)
             if step == n - 2:

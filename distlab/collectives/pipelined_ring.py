@@ -44,16 +44,14 @@ def pipelined_ring_all_reduce(
             comm.mark(f"{phase}, step {step % (n - 1) + 1} of {n - 1}")
         target = chunks[(rank - step - 1) % n][piece]
         room = rooms[number % 2][: len(target)] if step <= last else target
-        arriving = comm.irecv(room, left)
-        going = comm.isend(chunks[(rank - step) % n][piece], right)
-        return step, target, arriving, going
+        outgoing = chunks[(rank - step) % n][piece]
+        return step, target, comm.isendrecv(outgoing, room, dst=right, src=left)
 
     count = 2 * (n - 1) * pieces_per_chunk
     under_way = begin(0) if count else None
     for number in range(count):
-        step, target, arriving, going = under_way
-        arrived = arriving.wait()
-        going.wait()
+        step, target, moving = under_way
+        arrived = moving.wait()
         under_way = begin(number + 1) if number + 1 < count else None
         if step <= last:
             op.combine(target, arrived)

@@ -20,7 +20,7 @@ __all__ = ["Comm", "Request"]
 
 
 class Request:
-    """A message in flight, from `isend` or `irecv`; `wait()` ends it."""
+    """Messages in flight, from `isend`, `irecv` or `isendrecv`; `wait()` ends them."""
 
     def __init__(self, finish, is_over, sides=None):
         self._finish, self._is_over, self._sides = finish, is_over, sides
@@ -115,11 +115,29 @@ class Comm(Transfers):
         """Begin to receive; the tensor is filled once `wait()` has returned it.
 
         NCCL runs the messages between two ranks one after another, in the order in
-        which each rank begins them: one of the two has to begin with its send.
+        which each rank begins them: one of the two has to begin with its send, or both
+        begin with `isendrecv`.
         """
         self.next_step()
         buffer = self._carried(tensor, src, "src", into=True)
         return Request(*self._begin("recv", tensor, into=(buffer, src)))
+
+    def isendrecv(
+        self, outgoing: Tensor, incoming: Tensor, *, dst: int, src: int
+    ) -> Request:
+        """Begin a `sendrecv`; `wait()` returns `incoming` once both messages ended.
+
+        Until then neither may change. Ranks around a ring can all begin with this.
+
+        Raises: InvalidArgument, MessageMismatch as `sendrecv` does.
+        Source: MPI 4.1, section 3.10, MPI_Isendrecv.
+        """
+        self.next_step()
+        sent = self._carried(outgoing, dst, "dst")
+        buffer = self._carried(incoming, src, "src", into=True)
+        refuse_overlap(sent, buffer)
+        sides = {"out": (sent, dst), "into": (buffer, src)}
+        return Request(*self._begin("sendrecv", incoming, **sides))
 
     def wait_any(self, requests: Sequence[Request | Started]) -> int:
         """Wait until one of these requests has ended; return its index among them.

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class SimulatedRequest:
-    """A message in flight, from `isend` or `irecv`; `wait()` ends it."""
+    """Messages in flight, from `isend`, `irecv` or `isendrecv`; `wait()` ends them."""
 
     def __init__(self, comm, op, room):
         self._comm, self._op, self._room = comm, op, room
@@ -142,12 +142,8 @@ class SimulatedComm:
     def sendrecv(self, outgoing, incoming, *, dst: int, src: int):
         """Send `outgoing` to `dst` while filling `incoming` from `src`; return that."""
         op = self._begin("sendrecv")
-        op.to = self._check(outgoing, dst, "dst")
-        op.source = self._check(incoming, src, "src")
-        engine, op.sent, op.received = self._engine, inf, inf
-        engine.post_recv(op, incoming)
-        engine.post_send(op, outgoing)
-        engine.stand_still(op)
+        self._post_both(op, outgoing, incoming, dst, src)
+        self._engine.stand_still(op)
         return incoming
 
     def isend(self, tensor, dst: int) -> SimulatedRequest:
@@ -163,6 +159,19 @@ class SimulatedComm:
         op.source = self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor)
         return SimulatedRequest(self, op, tensor)
+
+    def isendrecv(self, outgoing, incoming, *, dst: int, src: int) -> SimulatedRequest:
+        """Begin a `sendrecv`; `wait()` returns `incoming` once both messages ended."""
+        op = self._begin("sendrecv", waiting=False)
+        self._post_both(op, outgoing, incoming, dst, src)
+        return SimulatedRequest(self, op, incoming)
+
+    def _post_both(self, op, outgoing, incoming, dst, src):
+        op.to = self._check(outgoing, dst, "dst")
+        op.source = self._check(incoming, src, "src")
+        op.sent = op.received = inf
+        self._engine.post_recv(op, incoming)
+        self._engine.post_send(op, outgoing)
 
     def wait_any(self, requests) -> int:
         """Wait until one of these requests has ended; return its index among them.

@@ -48,6 +48,43 @@ def test_on_a_virtual_clock_the_message_that_was_sent_first_is_received(place):
     assert again.trace.events == report.trace.events
 
 
+def both_ways(comm):
+    """Begin all steps of a ring with isendrecv before waiting for any."""
+    n, rank = comm.world_size, comm.rank
+    rooms = [torch.zeros(2, dtype=torch.int64) for _ in range(3)]
+    requests = [
+        comm.isendrecv(
+            torch.tensor([rank, step]), room, dst=(rank + 1) % n, src=(rank - 1) % n
+        )
+        for step, room in enumerate(rooms)
+    ]
+    return [request.wait().tolist() for request in requests]
+
+
+@everywhere
+def test_exchanges_in_flight_together_arrive_in_order(place):
+    report = run(both_ways, 3, **PLACES[place])
+    assert report.results == [
+        [[(rank - 1) % 3, step] for step in range(3)] for rank in range(3)
+    ]
+    assert report.trace.rounds() == 1
+    assert report.trace.messages_sent(0) == 3
+    assert report.trace.bytes_received(0) == 48
+
+
+@everywhere
+def test_an_exchange_that_the_other_side_never_joins_is_a_deadlock(place):
+    def alone(comm):
+        if comm.rank == 0:
+            comm.isendrecv(torch.ones(1), torch.zeros(1), dst=1, src=1).wait()
+        else:
+            comm.recv(torch.zeros(1), 0)
+            comm.recv(torch.zeros(1), 0)
+
+    with pytest.raises(Deadlock, match="rank 0"):
+        run(alone, 2, **PLACES[place])
+
+
 def alternates(comm):
     if comm.rank:
         requests = [comm.isend(torch.ones(1), 0) for _ in range(3)]

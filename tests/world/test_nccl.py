@@ -7,6 +7,7 @@ device is an error all the same.
 """
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -14,7 +15,13 @@ from exported import notebook, script, under_torchrun
 from training_steps import ALL, KINDS, small_gpt, trained
 
 from distlab import run
-from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
+from distlab.collectives import (
+    multi_ring_all_reduce,
+    naive_all_reduce,
+    pipelined_ring_all_reduce,
+    ring_all_reduce,
+    tree_all_reduce,
+)
 from distlab.comm import Comm
 from distlab.launch.machine import count_gpus
 from distlab.train.batch_norm import SyncBatchNorm
@@ -68,11 +75,20 @@ def summed(comm, all_reduce):
     return found
 
 
-@ranks(1, 2)
+@ranks(1, 2, 4)
 @pytest.mark.parametrize(
-    "all_reduce", [naive_all_reduce, tree_all_reduce, ring_all_reduce]
+    "all_reduce",
+    [
+        multi_ring_all_reduce,
+        naive_all_reduce,
+        pipelined_ring_all_reduce,
+        ring_all_reduce,
+        tree_all_reduce,
+    ],
 )
 def test_an_all_reduce_adds_up_on_gpus(all_reduce, n):
+    if all_reduce is multi_ring_all_reduce:
+        all_reduce = functools.partial(all_reduce, channels=min(2, n))
     assert run(summed, n, args=(all_reduce,), **NCCL).results == [[True] * 3] * n
 
 
