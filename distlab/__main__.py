@@ -17,7 +17,16 @@ __all__ = ["app", "main"]
 
 # Each is a function of a module of its own name in distlab.commands.
 _COMMANDS = {
-    "Learners": ("lab", "run", "doctor", "progress", "review", "export", "film"),
+    "Learners": (
+        "lab",
+        "run",
+        "doctor",
+        "install",
+        "progress",
+        "review",
+        "export",
+        "film",
+    ),
     "Scripts of your own": ("launch", "explain", "check"),
     "Instructors": ("collect", "grade", "marks"),
     "Authors": ("prove", "glossary", "notebooks", "site"),

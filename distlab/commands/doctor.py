@@ -30,14 +30,16 @@ _COLORS = {GOOD: "var(--right)", OPTIONAL: "var(--muted)"}
 
 # What `distlab lab` and `run` need, and the real systems beside which lessons run ours.
 _JUPYTER = ("jupyterlab", "papermill")
-# Their lessons, the extra that brings them, and each engine with its name.
+# Their lessons, the extra that brings them, and each engine with its name; Flink has
+# an environment of its own.
 _SYSTEMS = (
     (
         "lessons 02, 03",
         "systems",
         {"etcd": "etcd", "redis": "Redis", "postgres": "PostgreSQL"},
     ),
-    ("lesson 07", "spark", {"spark": "Spark"}),
+    ("lessons 07, 08", "spark", {"spark": "Spark"}),
+    ("lesson 08", None, {"flink": "Flink"}),
     ("lesson 09", "mpi", {"mpi": "Open MPI"}),
     ("lesson 12", "deepspeed", {"deepspeed": "DeepSpeed"}),
     ("lesson 17", "torchft", {"torchft": "torchft"}),
@@ -215,7 +217,8 @@ def _systems(lessons, extra, names):
     engines = {key: import_module(f"distlab.engines.{key}") for key in names}
     missing = [names[key] for key in names if not engines[key].is_installed()]
     if missing:
-        how = f'{", ".join(missing)}: pip install "distlab[{extra}]"'
+        how = f'pip install "distlab[{extra}]"' if extra else "distlab install flink"
+        how = f"{', '.join(missing)}: {how}"
         return Finding(OPTIONAL, lessons, how)
     return Finding(GOOD, lessons, ", ".join(names.values()))
 

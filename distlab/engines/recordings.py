@@ -15,6 +15,12 @@ from distlab.errors import InvalidArgument
 
 __all__ = ["result"]
 
+_HOW = {
+    "apache-flink": "distlab install flink",
+    "pyspark": 'pip install "distlab[spark]"',
+    "ray": 'pip install "distlab[ray]"',
+}
+
 
 def result(cell: str) -> float | str | None:
     """Print what a cell printed where its system was installed, and with which version.
@@ -29,10 +35,11 @@ def result(cell: str) -> float | str | None:
             f"nothing was recorded for the cell {cell!r}, only for {', '.join(results)}"
         )
     found = results[cell]
-    extra = "ray" if found["system"].startswith("ray ") else "systems"
+    package = found["system"].partition(" ")[0]
+    how = _HOW.get(package, 'pip install "distlab[systems]"')
     print(
         f"Recorded on {found['date']} with {found['system']}, which is not installed "
-        f'here. To add it: pip install "distlab[{extra}]"'
+        f"here. To add it: {how}"
     )
     print(found["text"], end="")
     return found["measured"]

@@ -46,7 +46,7 @@ from distlab.patience import limit_in_words, more_patience, patience
 from distlab.processes import Ended, Processes
 from distlab.processes.folders import new_folder
 
-__all__ = ["context", "is_installed", "log", "session"]
+__all__ = ["completed", "context", "is_installed", "kill", "log", "session"]
 
 _STARTS_S = 60.0
 _running = None  # the one Spark of this process; PySpark allows no second one
@@ -100,6 +100,37 @@ def session(master: str = "local[2]", settings: Mapping | None = None):
 def log() -> str:
     """Return Spark's log and the output of its tasks; "" if none runs."""
     return _running.log() if _running is not None else ""
+
+
+def kill() -> None:
+    """Kill the JVM of the running Spark with SIGKILL; its driver dies with it.
+
+    The next `context` or `session` starts another. What the dead one held, such as a
+    DataFrame, is lost; what a streaming query has in its checkpoint is not.
+
+    Raises: InvalidArgument if no Spark runs.
+    """
+    if _running is None or not _running.usable():
+        raise InvalidArgument("no Spark runs, so none can be killed.")
+    _running.kill()
+
+
+def completed(query) -> bool:
+    """Wait until a streaming query ends; return False if Spark died before it did.
+
+    query: a `pyspark.sql.streaming.StreamingQuery`.
+    Raises: PySpark's StreamingQueryException if the query itself failed.
+    """
+    from py4j.protocol import Py4JError
+
+    spark = _running
+    try:
+        query.awaitTermination()
+    except (Py4JError, OSError):
+        if spark is not None and spark.usable():
+            raise
+        return False
+    return True
 
 
 def is_installed() -> bool:
@@ -164,6 +195,12 @@ class _Spark:
             return not self._ended and not self.context._jsc.sc().isStopped()
         except (Py4JError, OSError):
             return False
+
+    def kill(self):
+        """Kill the JVM; return when it is dead."""
+        self._processes.signal(0, signal.SIGKILL)
+        while self._processes.alive:
+            self._processes.poll(0.02)
 
     def log(self):
         """Return the output of the JVM and its Python workers."""
