@@ -150,10 +150,29 @@ def test_with_a_short_w_a_stage_more_costs_dual_pipe_what_its_paper_says(p, f_b_
 
 def test_dual_pipe_pays_where_all_to_alls_are_long_and_costs_where_there_are_none():
     """In slots of two layers: compute 4 forward and 8 backward, half of it for W."""
-    for exposed, pair, ratio in ((6, 14, 0.73), (1, 12, 0.92), (0, 12, 1.03)):
+    cases = (6, 14, 0.73, 570), (1, 12, 0.92, 436), (0, 12, 1.03, 420)
+    for exposed, pair, ratio, interleaved_in_pairs in cases:
         times = Times(8 + 2 * exposed, 8 + 2 * exposed, 8, overlapped=2 * pair)
         ends = [timed(make(4, 16), times).end for make in (zero_bubble_v, dual_pipe_v)]
         assert ends[1] / ends[0] == pytest.approx(ratio, abs=0.005)
+        found = timed(interleaved(4, 16, paired=True), times)
+        assert found.end == pytest.approx(interleaved_in_pairs)
+
+
+@pytest.mark.parametrize(
+    ("p", "m", "chunks"), [(1, 2, 1), (2, 4, 3), (4, 8, 2), (4, 4, 1)]
+)
+def test_interleaved_in_pairs_runs_every_f_after_the_warm_up_beside_a_b(p, m, chunks):
+    paired, alone = (interleaved(p, m, chunks, paired=on) for on in (True, False))
+    for stage, (row, other) in enumerate(zip(paired.stages, alone.stages, strict=True)):
+        warm = min(m * chunks, 2 * (p - stage - 1) + (chunks - 1) * p + 1)
+        sizes = [1] * warm + [2] * (m * chunks - warm) + [1] * warm
+        assert [*map(len, paired.groups[stage])] == sizes
+        for kind in "FB":
+            same = [[w for w in works if w.kind == kind] for works in (row, other)]
+            assert same[0] == same[1]
+        if warm < m * chunks:
+            assert max(paired.held(stage)) == max(alone.held(stage)) + 1
 
 
 @pytest.mark.parametrize("f_b_w", [(1, 1, 1), (3, 3, 2), (4, 4, 3)])

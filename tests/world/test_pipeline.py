@@ -102,8 +102,7 @@ def test_gradients_are_those_of_the_whole_model(worlds, make, p, m):
 
 
 def test_recomputation_changes_no_gradient_and_clipping_counts_all_stages(worlds):
-    for make in (one_f_one_b, interleaved):
-        schedule = make(4, 8)
+    for schedule in (one_f_one_b(4, 8), interleaved(4, 8, paired=True)):
         found = worlds[4].run(gradients, schedule, True, 1e-2).results
         check_beside_the_whole(schedule, found, 1e-2)
 

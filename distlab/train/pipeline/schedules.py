@@ -64,12 +64,17 @@ def one_f_one_b(stages: int, microbatches: int) -> Schedule:
     return Schedule([[*works(stage)] for stage in range(stages)], microbatches)
 
 
-def interleaved(stages: int, microbatches: int, chunks: int = 2) -> Schedule:
+def interleaved(
+    stages: int, microbatches: int, chunks: int = 2, *, paired: bool = False
+) -> Schedule:
     """Return 1F1B on stages with several chunks each.
 
     Microbatches go through a chunk in groups of as many as there are stages.
+    paired: with one more F in the warm-up, so that each later F runs side by side with
+    the B that follows it; a stage holds one chunk of a microbatch more.
 
     Raises: InvalidArgument if the microbatches do not make whole groups.
+    Source of paired: Megatron-Core's --overlap-moe-expert-parallel-comm.
     """
     if microbatches % stages:
         raise InvalidArgument(
@@ -84,8 +89,13 @@ def interleaved(stages: int, microbatches: int, chunks: int = 2) -> Schedule:
         chunk = chunk if kind == "F" else chunks - 1 - chunk
         return Work(kind, group * stages + place, chunk)
 
+    overlapped = set()
+
     def works(stage):
-        ahead = min(total, 2 * (stages - stage - 1) + (chunks - 1) * stages)
+        ahead = 2 * (stages - stage - 1) + (chunks - 1) * stages + paired
+        ahead = min(total, ahead)
+        if paired:
+            overlapped.update((stage, work("F", n)) for n in range(ahead, total))
         yield from (work("F", number) for number in range(ahead))
         for number in range(total):
             if number + ahead < total:
@@ -93,7 +103,7 @@ def interleaved(stages: int, microbatches: int, chunks: int = 2) -> Schedule:
             yield work("B", number)
 
     every = [[*works(stage)] for stage in range(stages)]
-    return Schedule(every, microbatches, chunks)
+    return Schedule(every, microbatches, chunks, overlapped=overlapped)
 
 
 def zero_bubble_h1(stages: int, microbatches: int) -> Schedule:
