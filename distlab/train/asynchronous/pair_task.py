@@ -6,7 +6,7 @@
 
 The table of right tokens is hidden: a policy learns from rewards only. It is a network
 with one hidden layer, and its weights are one flat tensor. Many tasks can be trained
-at once, each a slice of the same tensors: small ones take no longer than one.
+at once, each a slice of the same tensors.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ class PairTask:
         return Rollouts(prompts, tokens, log_probs, rewards)
 
     def expected_return(self, weights: torch.Tensor) -> torch.Tensor:
-        """Return the mean reward of a policy over all pairs, without sampling."""
+        """Return each policy's mean reward over all pairs, without sampling: [...]."""
         with torch.no_grad():
             chances = _of_all_pairs(weights).exp()
         return chances.gather(-1, self.table.flatten(-2)[..., None]).mean((-2, -1))
