@@ -425,6 +425,8 @@ def test_one_fragment_without_delay_is_diloco(worlds):
         assert (
             pairs[0][1].extra_bytes == 2 * parameters_to_vector(one.parameters()).nbytes
         )
+        kept = [pairs[0][1].center, *pairs[1][1].centers]
+        assert all(center.grad is None for center in kept)  # freed after each average
         return torch.equal(one.weight, other.weight)
 
     assert all(worlds[4].run(both).results)

@@ -142,9 +142,24 @@ def test_rows_of_rollouts_come_back_and_rewards_are_what_the_policy_expects():
     rollouts = task.generate(5 * task.start, 4000, draw)
     back = Rollouts.of_rows(rollouts.rows())
     assert all(map(torch.equal, rollouts, back))
-    expected = task.expected_return(5 * task.start)
+    expected = float(task.expected_return(5 * task.start))
     assert float(rollouts.rewards.mean()) == pytest.approx(expected, abs=0.02)
     again = task.log_probs(5 * task.start, back.prompts)
     assert torch.allclose(again.exp().sum(-1), torch.ones(4000, 4), atol=1e-5)
     of_tokens = again.gather(-1, back.tokens[..., None])[..., 0]
     assert torch.allclose(of_tokens, back.log_probs)
+
+
+def test_tasks_side_by_side_are_those_of_their_seeds():
+    """A stack of weights against one after the other, of the same prompts."""
+    stack, draw = PairTask([3, 8]), torch.Generator().manual_seed(0)
+    rollouts = Rollouts.of_rows(stack.generate(5 * stack.start, 500, draw).rows())
+    returns = stack.expected_return(5 * stack.start)
+    for place, task in enumerate((PairTask(3), PairTask(8))):
+        mine = Rollouts(*(part[place] for part in rollouts))
+        alone = task.log_probs(5 * task.start, mine.prompts)
+        alone = alone.gather(-1, mine.tokens[..., None])[..., 0]
+        assert torch.allclose(alone, mine.log_probs, atol=1e-5)
+        right = task.table[mine.prompts[..., 0], mine.prompts[..., 1]] == mine.tokens
+        assert torch.equal(right.float().mean(-1), mine.rewards)
+        assert torch.isclose(task.expected_return(5 * task.start), returns[place])

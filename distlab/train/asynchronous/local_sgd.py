@@ -64,7 +64,7 @@ class LocalSGD:
 
     @property
     def extra_bytes(self) -> int:
-        """The bytes of the center and of the outer optimizer's state for it."""
+        """The bytes kept between averages: the center, and the outer state for it."""
         state = self.outer.state[self.center].values()
         return self.center.nbytes + sum(
             part.nbytes for part in state if part is not None
@@ -83,6 +83,7 @@ class LocalSGD:
         ring_all_reduce(self.comm, moved, op=AVERAGE)
         self.center.grad = moved
         self.outer.step()
+        self.center.grad = None  # 4 bytes a parameter, needed only while averaging
         # A copy, since parameters become views of the vector.
         vector_to_parameters(self.center.clone(), self.module.parameters())
         return True
@@ -146,6 +147,7 @@ class StreamingLocalSGD:
         center, parts = self.centers[fragment], list(self._mine())
         center.grad = moved
         self.outers[fragment].step()
+        center.grad = None
         parts[fragment] = center.lerp(parts[fragment], self.mix)
         vector_to_parameters(torch.cat(parts), self.module.parameters())
 

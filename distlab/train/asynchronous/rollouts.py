@@ -223,7 +223,8 @@ def replay_rollouts(
     """Train in one process, with rollouts of the same ages as in a run.
 
     ages: of each batch. generate: from weights and a count to rows of rollouts.
-    train: from weights and rows to new weights.
+    train: from weights and rows to new weights. Weights [..., elements] and rows
+        [..., count, elements] may be those of many runs at once.
     Returns: the weights of all versions, `weights` first.
     """
     versions = [weights]
@@ -231,5 +232,5 @@ def replay_rollouts(
         newest = len(versions) - 1
         counts = Counter(newest - int(age) for age in batch)
         parts = [generate(versions[number], count) for number, count in counts.items()]
-        versions.append(train(versions[-1], torch.cat(parts)))
+        versions.append(train(versions[-1], torch.cat(parts, -2)))
     return versions
