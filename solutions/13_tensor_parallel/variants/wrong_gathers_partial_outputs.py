@@ -1,5 +1,5 @@
 """All-gathers the partial outputs of all ranks, and adds them up."""
 
-POINTS = 3.0
+POINTS = 0.0
 HINT = "Whole tensors of other ranks"
 REPLACE = {"return summed(comm, partial)": "return sum(ring_all_gather(comm, partial))"}
