@@ -11,6 +11,7 @@ from secrets import randbelow
 import torch
 from torch import nn
 from torch.func import functional_call
+from torch.nn.functional import scaled_dot_product_attention
 
 from distlab.checks import kit
 from distlab.checks.kit import Hint, Wrong, called, check
@@ -18,6 +19,7 @@ from distlab.collectives.chunks import chunk_edges
 
 WITHOUT = kit.modules_of("distlab.train")
 NUMBER = 8  # bytes, float64
+_BY_COLUMNS = "down.weight", "out_proj.weight", "out.weight"
 _near = partial(torch.isclose, rtol=1e-10, atol=1e-10)
 
 
@@ -34,18 +36,48 @@ def uneven(functions, n, tokens, hidden, heads, size):
     _check(functions, n, tokens, [("MLP", width, hidden), ("attention", width, heads)])
 
 
-@check("{} ranks, {} tokens, width {}, hidden width {}, sequence parallel")
-def sequence_parallel(functions, n, tokens, width, hidden):
-    """Check the same MLP for the same bytes, with a shard of the sequence per rank."""
-    _check(functions, n, tokens, [("MLP", width, hidden)], cut=True)
+@check("{} ranks, {} tokens, {} heads of size {}, {} key-value heads")
+def grouped_queries(functions, n, tokens, heads, size, kv_heads):
+    """Check attention whose fewer key-value heads are replicated, and their sums."""
+    _check(functions, n, tokens, [("grouped", heads * size, (heads, kv_heads))])
 
 
-def made(kind: str, width: int, count: int, tokens: int, seed: int) -> tuple:
-    """Return an MLP of `count` columns, or attention; x, and the output's gradient."""
-    up, down = nn.Linear(width, count), nn.Linear(count, width)
-    module = nn.Sequential(OrderedDict(up=up, gelu=nn.GELU(), down=down))
-    if kind == "attention":
+class GroupedAttention(nn.Module):
+    """Self-attention in which several query heads share one head of keys and values.
+
+    q, k, v, out: nn.Linear without bias; rows of the first three are by head.
+    """
+
+    def __init__(self, width: int, heads: int, kv_heads: int):
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = heads, kv_heads, width // heads
+        kv_width = kv_heads * self.head_dim
+        self.q = nn.Linear(width, width, bias=False)
+        self.k, self.v = (nn.Linear(width, kv_width, bias=False) for _ in range(2))
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the output; x: a row per token, without a mask."""
+        q, k, v = (
+            linear(x).unflatten(1, (-1, self.head_dim)).transpose(0, 1)
+            for linear in (self.q, self.k, self.v)
+        )
+        seen = scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        return self.out(seen.transpose(0, 1).flatten(1))
+
+
+def made(kind: str, width: int, count, tokens: int, seed: int) -> tuple:
+    """Return a module, x, and the output's gradient.
+
+    count: hidden columns of an "MLP", heads of "attention", of "grouped" both kinds.
+    """
+    if kind == "MLP":
+        up, down = nn.Linear(width, count), nn.Linear(count, width)
+        module = nn.Sequential(OrderedDict(up=up, gelu=nn.GELU(), down=down))
+    elif kind == "attention":
         module = nn.MultiheadAttention(width, count)
+    else:
+        module = GroupedAttention(width, *count)
     generator = torch.Generator().manual_seed(seed)
     draw = partial(torch.randn, generator=generator, dtype=torch.float64)
     for p in module.double().parameters():
@@ -55,12 +87,24 @@ def made(kind: str, width: int, count: int, tokens: int, seed: int) -> tuple:
 
 def _parts(kind, count, tensors, n, rank):
     """Return a rank's shard of a module's four parameters, or of their gradients."""
+    if kind == "grouped":
+        return _grouped_parts(*count, tensors, n, rank)
     start, end = chunk_edges(count, n)[rank : rank + 2]
     *first, last, bias = tensors
     blocks = 3 if kind == "attention" else 1  # q, k and v, one below the other
     first = [t.unflatten(0, (blocks, count, -1))[:, start:end] for t in first]
     last = last.unflatten(1, (count, -1))[:, start:end].flatten(1)
     return [*(t.flatten(0, 2) for t in first), last, bias]
+
+
+def _grouped_parts(heads, kv_heads, tensors, n, rank):
+    """Return own heads of queries, the key-value heads that they use, and columns."""
+    q, k, v, out = tensors
+    size, group = len(q) // heads, heads // kv_heads
+    start, end = rank * heads // n, (rank + 1) * heads // n
+    own = slice(start * size, end * size)
+    used = slice(start // group * size, ((end - 1) // group + 1) * size)
+    return [q[own], k[used], v[used], out[:, own]]
 
 
 def _results(function, tensors, x, slope, *more):
@@ -78,7 +122,7 @@ def _unsplit(kind, module, own, x):
     return y[0] if kind == "attention" else y
 
 
-def _probe(comm, functions, tokens, jobs, cut, seed):
+def _probe(comm, functions, tokens, jobs, seed):
     found, n, rank = [], comm.world_size, comm.rank
     pairs = zip(jobs, functions[::2], functions[1::2], strict=True)
     for (kind, width, count), split, parallel in pairs:
@@ -89,11 +133,11 @@ def _probe(comm, functions, tokens, jobs, cut, seed):
             if shard[name].shape != own.shape or not _near(shard[name], own).all():
                 apart = f"shape {[*shard[name].shape]}, the rank's own {[*own.shape]}"
                 if shard[name].shape == own.shape:
-                    apart = f"{'columns' if name == names[2] else 'rows'} differ"
+                    apart = f"{'columns' if name in _BY_COLUMNS else 'rows'} differ"
                 raise ValueError(f"shard[{name!r}] is not its own: {apart}")
-        if cut:
-            x, slope = x.tensor_split(n)[rank], slope.tensor_split(n)[rank]
         more = [width // count] if kind == "attention" else []
+        if kind == "grouped":
+            more = [width // count[0], count[1]]
         shard, function = {k: shard[k] for k in names}, partial(called, parallel, comm)
         comm.mark(f"{kind} begins")
         held = _results(function, shard, x, slope, *more)
@@ -102,26 +146,29 @@ def _probe(comm, functions, tokens, jobs, cut, seed):
     return found
 
 
-def _check(functions, n, tokens, jobs, cut=False):
+def _check(functions, n, tokens, jobs):
     """Run on ranks and in one process; raise if numbers or bytes differ."""
     seed = randbelow(2**60)
-    how = {"args": (tokens, jobs, cut), "without": WITHOUT}
+    how = {"args": (tokens, jobs), "without": WITHOUT}
     report = kit.on_ranks(_probe, functions, [seed] * n, **how)
     for turn, (kind, width, count) in enumerate(jobs):
         module, x, slope = made(kind, width, count, tokens, seed)
         whole = dict(module.named_parameters())
         right = _results(partial(_unsplit, kind, module), whole, x, slope)
         y, of_x, *rest = right.values()
-        wanted = [t.tensor_split(n) if cut else [t] * n for t in (y, of_x)]
+        wanted = [[t] * n for t in (y, of_x)]
         wanted += zip(*(_parts(kind, count, rest, n, r) for r in range(n)), strict=True)
         yours = zip(*(result[turn] for result in report.results), strict=True)
         for name, w, y in zip(right, wanted, yours, strict=True):
-            _compare(f"{kind}, {name}", w, y, cut)
-        most = 2 * -(-tokens * width // n) + -(-width // n) * cut
-        _check_bytes(report.trace, kind, n, 2 * (n - 1) * NUMBER * most)
+            _compare(f"{kind}, {name}", w, y)
+        most = 2 * 2 * (n - 1) * -(-tokens * width // n)
+        copies = n // count[1] if kind == "grouped" else 1
+        if copies > 1:  # of a key-value head: two gradients are summed over them
+            most += 2 * 2 * (copies - 1) * -(-(width // count[0]) * width // copies)
+        _check_bytes(report.trace, kind, n, NUMBER * most)
 
 
-def _compare(name, wanted, yours, cut):
+def _compare(name, wanted, yours):
     """Raise if a rank's tensor is not the expected one, with facts for the hints."""
     n = len(yours)
     if None in yours:
@@ -139,7 +186,7 @@ def _compare(name, wanted, yours, cut):
         apart = some - other
         return _near(apart, apart[:1] if name.endswith("output") else 0 * apart).all()
 
-    facts = wrong[1] | {"what": name, "cut": cut}
+    facts = wrong[1] | {"what": name, "copies": name.endswith(("k.weight", "v.weight"))}
     facts["same"] = whole and all(_near(y, held[0]).all() for y in held)
     facts["alone"] = whole and like(sum(held), wanted[0])
     facts["times"] = n > 1 and all(_near(y, n * w).all() for w, y in pairs)
@@ -171,6 +218,10 @@ HINTS = [
         "those of its own heads from each of the three.",
         "3 heads of size 2: which rows are q, k and v of head 2?",
         "unflatten(0, (3, heads, d)) gives q, k, v and the heads dims of their own."]),
+    Hint(_said("shard['k.weight']", "shard['v.weight']"), [
+        "heads // kv_heads query heads in a row share a key-value head. Which ones do "
+        "this rank's query heads need? Ranks next to each other may need the same.",
+        "4 query heads, 2 key-value heads, 4 ranks: ranks 0 and 1 have head 0."]),
     Hint(_said("shard["), [
         "A rank has rows of the first weight and bias, and columns of the last weight: "
         "its share, of which the first count % n ranks have one more.",
@@ -179,10 +230,6 @@ HINTS = [
     Hint(lambda f: f["some"] and f["missing"].endswith(("down.bias", "proj.bias")), [
         "This rank's output doesn't use the bias; add it after g on every rank.",
         "All ranks hold the bias, and all need its gradient. Which rank adds it?"]),
-    Hint(_said("size of tensor", "invalid gradient"), [
-        "Two shapes that don't fit stand above. Is one the chunk of a reduce-scatter? "
-        "The chunk comes back flat: give it its rows.",
-        "How many columns has each row? view(-1, columns) finds the number of rows."]),
     Hint(lambda f: f.get("missing") or _said("does not require grad")(f), [
         "The graph ends at a sum that autograd does not see, so backward stops there.",
         "Which calls between x and the output are neither torch's own nor an apply?",
@@ -201,15 +248,13 @@ HINTS = [
         "This is the gradient through each rank's own columns: over all ranks, yours "
         "add up to what is expected. The layer before needs the sum, on every rank.",
         "f is the identity in forward. What is its backward, and is it applied to x?"]),
-    Hint(lambda f: f["alone"], [
-        "Each rank has this bias's gradient from its own tokens, and all have to end "
-        "with that from all tokens: the sum over ranks.",
-        "Which operator passes a tensor on in forward, and sums its gradient?",
-        "down.bias is the same on all ranks and meets other tokens on each: f again."]),
-    Hint(lambda f: f["times"] and f["cut"], [
-        "Every number is n times what it should be: it was summed over ranks twice.",
-        "A reduce-scatter has summed x's gradient already. Who sums again?",
-        "List the operators between x and the first product: each has a backward."]),
+    Hint(lambda f: f["copies"], [
+        "A key-value head's gradient is the sum over the ranks that have a copy of it: "
+        "each has the term of its own query heads. Others have another head.",
+        "Which ranks have this rank's key-value head? Compare their gradients.",
+        "A replicated parameter that meets other queries on each rank is like x in "
+        "front of split columns: which operator sums its gradient, over which ranks?",
+        "comm.split(color) returns a Comm of the ranks that gave the same color."]),
     Hint(lambda f: f["times"], [
         "Every number is n times what it should be: gradients that are whole already "
         "were summed over ranks.",
@@ -220,19 +265,13 @@ HINTS = [
         "dims are heads, tokens and head size after each reshape?",
         "A view keeps the order of the numbers, and only transpose or permute swaps "
         "dims. Where do tokens and heads have to swap, and where to swap back?"]),
-    Hint(lambda f: f["what"] and not f["cut"], [
+    Hint(lambda f: f["what"], [
         "What stands before it in this order is right: output, gradient of x, weights.",
         "Run it on one rank. If it is right there, look at what crosses ranks."]),
-    Hint(lambda f: f["what"], [
-        "What stands before it in this order is right: output, gradient of x, weights. "
-        "With pieces, both are a rank's own rows of the sum over ranks.",
-        "Run it on one rank. If it is right there, look at what crosses ranks.",
-        "An all-gather's backward is a reduce-scatter: a sum first, then the cut."]),
     Hint(lambda f: f["sent"], [
-        "One all-reduce each way is enough, or its halves: a reduce-scatter and an "
-        "all-gather. Whole tensors of other ranks, or an all-reduce where a rank needs "
-        "its own rows only, cost more.",
+        "One all-reduce each way is enough, and one over the copies for each gradient "
+        "of a replicated head. Whole tensors of other ranks, or a sum over ranks that "
+        "have no copy, cost more.",
         "Which collectives do your forward and backward call, and what does each cost?",
-        "All-gather of n tensors of S: $(n-1) · S$. All-reduce: $2(n-1)/n · S$, "
-        "halves: half."]),
+        "All-gather of n tensors of S: $(n-1) · S$. All-reduce: $2(n-1)/n · S$."]),
 ]

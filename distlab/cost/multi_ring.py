@@ -34,7 +34,14 @@ def multi_ring_all_reduce(
 
 
 def multi_ring_all_reduce_s(
-    world_size: int, tensor_bytes: int, inside, outside, *, ranks_per_node, channels=1
+    world_size: int,
+    tensor_bytes: int,
+    inside,
+    outside,
+    *,
+    ranks_per_node,
+    channels=1,
+    pipelined=False,
 ) -> float:
     """Return the seconds of c rings over nodes of g ranks, each with a NIC of its own.
 
@@ -43,6 +50,10 @@ def multi_ring_all_reduce_s(
 
     inside, outside: the `Link` of each. One channel is the plain ring. Latencies of
     messages on one link overlap. Exact where c n divides S, else an upper bound.
+    pipelined: a ring sends on what has arrived, and waits for no other ring, as NCCL's
+        channels do. Latencies count along the way of one chunk, which leaves a node at
+        most x = 2n/g times (NCCL estimates 2(n/g - 1), see `nccl_ring_latency_s`):
+        T <= 2(n-1) b max(k beta', beta) + x alpha + (2(n-1) - x) alpha'
 
     Raises: InvalidArgument, also if channels do not divide ranks_per_node, or nodes are
         not full.
@@ -57,10 +68,14 @@ def multi_ring_all_reduce_s(
         )
     chunk = chunk_bytes(chunk_bytes(size, channels, 1)[0], n, 1)[0]
     leaves = g < n
-    by_link = [outside.seconds(chunk)] if leaves else []
-    if g > 1:
-        by_link.append(inside.seconds((channels - (leaves and channels == g)) * chunk))
-    return 2 * (n - 1) * max(by_link, default=0.0)
+    hops, within = 2 * (n - 1), (channels - (leaves and channels == g)) * chunk
+    by_link = [(outside, chunk)] if leaves else []
+    by_link += [(inside, within)] if g > 1 else []
+    if not pipelined:
+        return hops * max((link.seconds(b) for link, b in by_link), default=0.0)
+    out = min(2 * (n // g), hops) if leaves else 0
+    moving_s = hops * max((b / link.bytes_per_s for link, b in by_link), default=0.0)
+    return moving_s + out * outside.latency_s + (hops - out) * inside.latency_s
 
 
 def hierarchical_all_reduce_s(

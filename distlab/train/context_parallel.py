@@ -87,14 +87,19 @@ def ring_attention(comm, q, k, v, *, causal: bool = True, layout: Callable = zig
     Equals torch's scaled_dot_product_attention on the whole sequence.
 
     q, k, v: this rank's shard, [batch, heads, length / n, head_dim], as is the result.
-        If causal, it was cut by `cut_sequence`, with the same layout.
+        If causal, it was cut by `cut_sequence`, with the same layout. k and v may have
+        fewer heads, which divide those of q (grouped queries): only these travel.
     Raises: InvalidArgument for shapes that are no shards of one sequence.
     Cost: n-1 messages in forward and 2n-1 in backward, each of a shard's K and V.
     """
-    if q.ndim != 4 or not q.shape == k.shape == v.shape or (causal and q.shape[2] % 2):
+    fits = q.ndim == 4 and k.shape == v.shape and k.ndim == 4
+    fits = fits and k.shape[1] and not q.shape[1] % k.shape[1]
+    alike = fits and (q.shape[0], *q.shape[2:]) == (k.shape[0], *k.shape[2:])
+    if not alike or (causal and q.shape[2] % 2):
         raise InvalidArgument(
             f"rank {comm.rank}: q, k and v have one shape, [batch, heads, length, head_"
-            f"dim], causal ones an even length: {[*q.shape], [*k.shape], [*v.shape]}."
+            f"dim], except for k's and v's heads, which divide q's; causal ones an "
+            f"even length: {[*q.shape], [*k.shape], [*v.shape]}."
         )
     return _RingAttention.apply(comm, q, k, v, layout if causal else None)
 
@@ -108,7 +113,7 @@ class _RingAttention(torch.autograd.Function):
         highest = torch.full_like(sums, -torch.inf)
 
         def attend(kv, _, rows, columns, masked):
-            keys, values = (each[:, :, columns].to(wide) for each in kv)
+            keys, values = (_for_queries(q, each[:, :, columns], wide) for each in kv)
             x = _attention_logits(q[:, :, rows].to(wide), keys, masked)
             before = highest[:, :, rows]
             high = torch.maximum(before, x.amax(-1, keepdim=True))
@@ -132,21 +137,28 @@ class _RingAttention(torch.autograd.Function):
         mean = (d_output * output).sum(-1, keepdim=True, dtype=wide)
         d_q = torch.zeros_like(q, dtype=wide)
         d_kv = d_q.new_zeros((2, *k.shape))
+        groups = k.shape[1], -1  # of query heads
 
         def attend(kv, d_kv, rows, columns, masked):
-            keys, values = (each[:, :, columns].to(wide) for each in kv)
+            keys, values = (_for_queries(q, each[:, :, columns], wide) for each in kv)
             queries, d_out = (each[:, :, rows].to(wide) for each in (q, d_output))
             p = _attention_logits(queries, keys, masked)
             p.sub_(log_sum_exp[:, :, rows]).exp_()
-            d_kv[1][:, :, columns].add_(p.mT @ d_out)
+            d_kv[1][:, :, columns].add_((p.mT @ d_out).unflatten(1, groups).sum(2))
             d_x = (d_out @ values.mT).sub_(mean[:, :, rows]).mul_(p)
             d_x *= q.shape[-1] ** -0.5
             d_q[:, :, rows].add_(d_x @ keys)
-            d_kv[0][:, :, columns].add_(d_x.mT @ queries)
+            d_kv[0][:, :, columns].add_((d_x.mT @ queries).unflatten(1, groups).sum(2))
 
         kv = k.to(wide), v.to(wide)
         d_kv = _around_the_ring(ctx.comm, kv, ctx.layout, attend, d_kv)
         return None, d_q.to(q.dtype), *d_kv.to(k.dtype), None
+
+
+def _for_queries(q, tile, wide):
+    """Return keys or values for each head of q; a copy only if they are grouped."""
+    group = q.shape[1] // tile.shape[1]
+    return tile.to(wide)[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2)
 
 
 def _attention_logits(queries, keys, masked):

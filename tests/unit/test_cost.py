@@ -1,5 +1,6 @@
 """The formulas of cost, against the literature's, bounds and counting by hand."""
 
+import heapq
 import inspect
 import math
 from collections import Counter
@@ -8,6 +9,7 @@ import pytest
 
 from distlab import InvalidArgument, collectives, cost
 from distlab.cost import two_trees
+from distlab.cost.multi_ring import ring_order
 from distlab.links import LINKS, Link
 
 NAMES = [name for name in collectives.__all__ if "_" in name]
@@ -271,6 +273,42 @@ def test_two_kinds_of_link_as_worked_out_by_hand():
             fn(6, 320, FAST, SLOW, ranks_per_node=4)
     with pytest.raises(InvalidArgument, match="channels divides ranks_per_node=4"):
         rings(3)
+
+
+def rings_by_events(n, g, channels, chunk, inside, outside):
+    """Seconds of rings that send on what has arrived; a port sends one at a time."""
+    orders = [ring_order(n, channels, c) for c in range(channels)]
+    ready = [(0.0, c, place, 0) for c in range(channels) for place in range(n)]
+    free, end = {}, 0.0
+    while ready:
+        at, c, place, step = heapq.heappop(ready)
+        src, dst = orders[c][place], orders[c][(place + 1) % n]
+        port = src, src // g != dst // g
+        link = outside if port[1] else inside
+        free[port] = max(at, free.get(port, 0.0)) + chunk / link.bytes_per_s
+        arrived = free[port] + link.latency_s
+        end = max(end, arrived)
+        if step + 1 < 2 * (n - 1):
+            heapq.heappush(ready, (arrived, c, (place + 1) % n, step + 1))
+    return end
+
+
+@pytest.mark.parametrize(("n", "g"), [(8, 8), (8, 4), (16, 8), (24, 8), (4, 1)])
+def test_pipelined_rings_count_latency_along_one_chunks_way(n, g):
+    """Exact if only latency counts, else at most that much more than its bytes."""
+    inside, outside = Link(3.4e-6, 450e9), Link(14e-6, 50e9)
+    for chunk in (1, 1000, 400_000):
+        how = {"ranks_per_node": g, "channels": g}
+        size = chunk * g * n
+        bound = cost.multi_ring_all_reduce_s(
+            n, size, inside, outside, pipelined=True, **how
+        )
+        took = rings_by_events(n, g, g, chunk, inside, outside)
+        in_rounds = cost.multi_ring_all_reduce_s(n, size, inside, outside, **how)
+        assert took <= bound * (1 + 1e-9)
+        assert bound <= in_rounds * (1 + 1e-9)
+        if chunk == 1:
+            assert took == pytest.approx(bound, rel=1e-3)
 
 
 def test_seconds_add_latency_moving_and_adding():

@@ -17,13 +17,15 @@ SIZES = [1, 2, 3, 4]
 CLOSE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.05}
 
 
-def beside_torch(comm, shape, dtype, causal, layout, scale=1.0):
+def beside_torch(comm, shape, dtype, causal, layout, scale=1.0, group=1):
     """Return how far a shard's output and gradients are from torch's, at most."""
     torch.manual_seed(3)
     q, k, v, d_output = torch.randn(4, *shape, dtype=torch.float64).to(dtype)
-    given = [scale * q, scale * k, v]
+    given = [scale * q, scale * k[:, ::group], v[:, ::group]]
     theirs = [each.clone().requires_grad_() for each in given]
-    output = scaled_dot_product_attention(*theirs, is_causal=causal)
+    output = scaled_dot_product_attention(
+        *theirs, is_causal=causal, enable_gqa=group > 1
+    )
     output.backward(d_output)
     cut = [cut_sequence(comm, each, layout=layout) for each in given]
     mine = [each.clone().requires_grad_() for each in cut]
@@ -48,6 +50,8 @@ def test_output_and_gradients_are_those_of_attention_on_one_rank(worlds, n):
         (tiles_cut, torch.float32, True, zigzag),
         (tiles_cut, torch.bfloat16, True, zigzag),
         ((1, 1, 6 * n, 8), torch.float64, True, zigzag, 20.0),  # exp of it overflows
+        ((2, 6, 2 * n, 5), torch.float64, True, zigzag, 1.0, 3),
+        ((2, 4, 2 * n, 5), torch.float32, False, zigzag, 1.0, 4),
     ]
     for case in cases:
         for apart in worlds[n].run(beside_torch, *case).results:
@@ -75,11 +79,14 @@ def test_work_is_equal_in_every_step_with_an_early_and_a_late_chunk(worlds):
 
 
 def test_messages_are_counted_and_every_step_is_marked(worlds):
-    n, heads, length, width = 4, 2, 6, 4
+    """Also with grouped queries, of which only keys and values travel."""
+    n, heads, length, width, group = 4, 2, 6, 4, 2
     shape = (1, heads, length * n, width)
-    report = worlds[n].run(beside_torch, shape, torch.float64, True, zigzag)
-    shard = heads * length * width * 8
-    moved = (3 * n - 2) * 2 * shard + (n - 1) * 4 * shard  # and what joins shards
+    case = shape, torch.float64, True, zigzag, 1.0, group
+    report = worlds[n].run(beside_torch, *case)
+    q = heads * length * width * 8
+    kv = q // group
+    moved = (3 * n - 2) * 2 * kv + (n - 1) * 2 * (q + kv)  # and what joins shards
     for rank in range(n):
         assert report.trace.bytes_sent(rank) == moved
         events = [e for e in report.trace.events if e.rank == rank]
@@ -113,6 +120,12 @@ MISTAKES = [
     (lambda comm: cut_sequence(comm, torch.zeros(10, 2)), "10 tokens .* 4 equal.* 12"),
     (lambda comm: ring_attention(comm, *torch.zeros(3, 1, 1, 3, 2)), "an even length"),
     (lambda comm: ring_attention(comm, *torch.zeros(3, 1, 4, 2)), "one shape, .*head_"),
+    (
+        lambda comm: ring_attention(
+            comm, torch.zeros(1, 4, 2, 2), *torch.zeros(2, 1, 3, 2, 2)
+        ),
+        "heads, which divide q's",
+    ),
     (
         lambda comm: ring_attention(comm, *torch.zeros(3, 1, 1, 2 + 2 * comm.rank, 2)),
         "4",

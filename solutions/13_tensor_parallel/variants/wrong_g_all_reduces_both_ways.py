@@ -1,6 +1,6 @@
 """Sums the gradient of the output over the ranks, too."""
 
-POINTS = 3.0
+POINTS = 0.0
 HINT = "times what it should be"
 REPLACE = {
     "        return summed(comm, partial)": (

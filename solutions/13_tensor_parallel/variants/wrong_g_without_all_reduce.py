@@ -1,5 +1,5 @@
 """Never sums the partial outputs."""
 
-POINTS = 3.0
+POINTS = 0.0
 HINT = "Which operator sums in forward"
 REPLACE = {"return summed(comm, partial)": "return partial"}

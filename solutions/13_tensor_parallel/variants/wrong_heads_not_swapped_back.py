@@ -3,5 +3,7 @@
 POINTS = 7.0
 HINT = "Which dims are heads, tokens and head size"
 REPLACE = {
-    ".transpose(0, 1).flatten(1)": ".reshape(len(x), -1)",
+    "heads = scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1)": (
+        "heads = scaled_dot_product_attention(q, k, v).reshape(len(x), -1)"
+    ),
 }

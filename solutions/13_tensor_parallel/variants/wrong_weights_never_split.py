@@ -1,6 +1,6 @@
 """Keeps the whole MLP on every rank."""
 
-POINTS = 0.0
+POINTS = 3.0
 HINT = "rows of the first weight"
 
 
