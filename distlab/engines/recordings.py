@@ -9,6 +9,7 @@
 """
 
 import json
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from distlab.errors import InvalidArgument
@@ -17,7 +18,7 @@ __all__ = ["result"]
 
 
 def result(cell: str) -> float | str | None:
-    """Print what a cell printed where its system was installed, and with which version.
+    """Print what a cell printed where its system ran, and with which version.
 
     cell: the lesson's number and the cell's id, such as "02 etcd-cut".
     Returns: the result that the cell compares with a guess; None if it compares none.
@@ -30,10 +31,13 @@ def result(cell: str) -> float | str | None:
         )
     found = results[cell]
     package = found["system"].split()[0]
-    extra = package if package in ("ray", "torchft") else "systems"
-    print(
-        f"Recorded on {found['date']} with {found['system']}, which is not installed "
-        f'here. To add it: pip install "distlab[{extra}]"'
-    )
+    print(f"Recorded on {found['date']} with {found['system']}", end="")
+    try:
+        version(package)
+        print(".")
+    except PackageNotFoundError:
+        extras = {"ray": "ray", "pyspark": "spark", "torchft": "torchft"}
+        extra = extras.get(package, "systems")
+        print(f', which is not installed here. Add it: pip install "distlab[{extra}]"')
     print(found["text"], end="")
     return found["measured"]
