@@ -132,7 +132,8 @@ def run_groups(
     number of times that the group was killed; it starts again up to `restarts` times.
     Returns: each group's result. None leaves before all have returned, so they have to
         agree on the last step, as by what all members of a step have in common.
-    Raises: EngineMissing; EngineFailed if a group raises, or time runs out.
+    Raises: EngineMissing; EngineFailed if a group raises, or is killed with no restart
+        left, or time runs out.
     """
     from distlab.launch.machine import PRELOAD
 
@@ -149,12 +150,15 @@ def run_groups(
             for group in range(groups):
                 instruct(group)
             while len(results) < groups:
-                if time.monotonic() > deadline or not processes.alive:
-                    raise EngineFailed(f"{len(results)} of {groups} groups returned.")
+                if time.monotonic() > deadline:
+                    late = sorted(set(range(groups)) - results.keys())
+                    raise EngineFailed(f"replica groups {late} did not return in time.")
                 for event in processes.poll(0.1):
                     if isinstance(event, FrameReceived):
                         results[event.index] = _result(event)
-                    elif isinstance(event, Ended) and restarts:
+                    elif isinstance(event, Ended):
+                        if not restarts:
+                            raise EngineFailed(f"group {event.index} ended once more.")
                         restarts -= 1
                         lives[event.index] += 1
                         processes.replace(event.index)

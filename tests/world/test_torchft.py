@@ -47,12 +47,14 @@ def train(address, group, life):
                 state["steps"] = [*state["steps"], weights.tolist()]
                 if not (group or life) and members(state)[-3:] == [(0, 1, 2)] * 3:
                     os.kill(os.getpid(), signal.SIGKILL)
-        return state
+        return state, life
 
 
 @needs_torchft
 def test_a_group_is_killed_and_a_new_one_takes_over_the_state_of_those_that_went_on():
-    ends = torchft.run_groups(train, GROUPS, suspect_after_s=0.5)
+    returned = torchft.run_groups(train, GROUPS, suspect_after_s=0.5)
+    assert [life for _, life in returned] == [1, 0, 0]
+    ends = [state for state, _ in returned]
     for end in ends[1:]:  # also the new one tells of the steps before it was there
         torch.testing.assert_close(end, ends[0], rtol=0, atol=0)
     values, momentum = torch.tensor(ends[0]["first"]), torch.zeros(4)
@@ -71,6 +73,16 @@ def fails(address, group, life):
 def test_a_group_that_raises_ends_all_with_its_traceback():
     with pytest.raises(EngineFailed, match=r"(?s)group \d raised.*ValueError: group"):
         torchft.run_groups(fails, 2)
+
+
+def dies(address, group, life):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@needs_torchft
+def test_a_group_that_is_killed_with_no_restart_left_ends_all():
+    with pytest.raises(EngineFailed, match="group 0 ended once more"):
+        torchft.run_groups(dies, 1)
 
 
 def test_a_missing_torchft_is_told_before_anything_starts(monkeypatch):
