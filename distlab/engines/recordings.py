@@ -9,6 +9,7 @@
 """
 
 import json
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from distlab.errors import InvalidArgument
@@ -19,11 +20,12 @@ _HOW = {
     "apache-flink": "distlab install flink",
     "pyspark": 'pip install "distlab[spark]"',
     "ray": 'pip install "distlab[ray]"',
+    "torchft": 'pip install "distlab[torchft]"',
 }
 
 
 def result(cell: str) -> float | str | None:
-    """Print what a cell printed where its system was installed, and with which version.
+    """Print what a cell printed where its system ran, and with which version.
 
     cell: the lesson's number and the cell's id, such as "02 etcd-cut".
     Returns: the result that the cell compares with a guess; None if it compares none.
@@ -35,11 +37,13 @@ def result(cell: str) -> float | str | None:
             f"nothing was recorded for the cell {cell!r}, only for {', '.join(results)}"
         )
     found = results[cell]
-    package = found["system"].partition(" ")[0]
-    how = _HOW.get(package, 'pip install "distlab[systems]"')
-    print(
-        f"Recorded on {found['date']} with {found['system']}, which is not installed "
-        f"here. To add it: {how}"
-    )
+    package = found["system"].split()[0]
+    print(f"Recorded on {found['date']} with {found['system']}", end="")
+    try:
+        version(package)
+        print(".")
+    except PackageNotFoundError:
+        how = _HOW.get(package, 'pip install "distlab[systems]"')
+        print(f", which is not installed here. To add it: {how}")
     print(found["text"], end="")
     return found["measured"]

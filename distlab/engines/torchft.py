@@ -10,6 +10,8 @@
             if manager.should_commit():
                 optimizer.step()
 
+    torchft.run_groups(train, 3)  # a process each; one that is killed starts again
+
 The manager is torchft's, and so is all that is called on it. A replica group here is
 one process, and not a rank of `run`, which ends all when one dies. Before each step the
 lighthouse forms a **quorum** of the groups whose heartbeats arrive. A group that is
@@ -19,15 +21,20 @@ All are on this machine. A manager listens on all addresses, and logs to stderr.
 """
 
 import os
-from collections.abc import Callable, Iterator
+import pickle
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib.util import find_spec
 
+from distlab.calls.serialize import Arrivals, pack, pack_task
 from distlab.errors import EngineFailed, EngineMissing
-from distlab.processes import Child, FrameReceived, Processes
+from distlab.patience import patience
+from distlab.processes import Child, Ended, FrameReceived, Processes
 
-__all__ = ["is_installed", "lighthouse", "manager", "serve"]
+__all__ = ["be_group", "is_installed", "lighthouse", "manager", "run_groups", "serve"]
 
 _LOOPBACK = "127.0.0.1"
 
@@ -108,6 +115,83 @@ def manager(
         yield made
     finally:
         made.shutdown(wait=False)
+
+
+def run_groups(
+    fn: Callable,
+    groups: int = 3,
+    *,
+    args: Sequence = (),
+    restarts: int = 1,
+    suspect_after_s: float = 1.0,
+    timeout_s: float = 60,
+) -> list:
+    """Call `fn(address, group, life, *args)` in a process per replica group.
+
+    address: of a lighthouse that needs two groups, for `manager`. life: 0, and then the
+    number of times that the group was killed; it starts again up to `restarts` times.
+    Returns: each group's result. None leaves before all have returned, so they have to
+        agree on the last step, as by what all members of a step have in common.
+    Raises: EngineMissing; EngineFailed if a group raises, or is killed with no restart
+        left, or time runs out.
+    """
+    from distlab.launch.machine import PRELOAD
+
+    deadline = time.monotonic() + patience(timeout_s)
+    results, lives = {}, [0] * groups
+    with lighthouse(2, suspect_after_s=suspect_after_s) as address:
+
+        def instruct(group):
+            task = address, group, lives[group], *args
+            processes.send(group, pack_task(fn, task, ()))
+
+        processes = Processes(groups, f"{__name__}:be_group", preload=PRELOAD)
+        try:
+            for group in range(groups):
+                instruct(group)
+            while len(results) < groups:
+                if time.monotonic() > deadline:
+                    late = sorted(set(range(groups)) - results.keys())
+                    raise EngineFailed(f"replica groups {late} did not return in time.")
+                for event in processes.poll(0.1):
+                    if isinstance(event, FrameReceived):
+                        results[event.index] = _result(event)
+                    elif isinstance(event, Ended):
+                        if not restarts:
+                            raise EngineFailed(f"group {event.index} ended once more.")
+                        restarts -= 1
+                        lives[event.index] += 1
+                        processes.replace(event.index)
+                        instruct(event.index)
+        finally:
+            processes.stop()
+    return [results[group] for group in range(groups)]
+
+
+def _result(frame):
+    value, raised = pickle.loads(frame.payload)
+    if raised:
+        raise EngineFailed(f"replica group {frame.index} raised.\n\n{raised}")
+    return value
+
+
+def be_group(child: Child) -> None:
+    """Run one replica group of `run_groups`, until the owner ends it."""
+    import torch
+
+    from distlab.launch.rank import pin_loopback
+
+    pin_loopback()
+    torch.set_num_threads(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the manager's log
+    fn, args, _ = Arrivals(persistent=False).unpack_task(child.receive())
+    value = raised = None
+    try:
+        value = fn(*args)
+    except Exception:
+        raised = traceback.format_exc()
+    child.send(pack((value, raised)))
+    child.receive()
 
 
 def _require():
