@@ -395,7 +395,7 @@ HINTS = [
         "uint16 at 65,535, and float16 has nothing between 0 and 6e-8."]),
     Hint(lambda f: f["nothing"], [
         "What does your search return when no density passes? A short bucket sends one "
-        "element at any density, so there are budgets that not even the smallest keeps.",
+        "element at any density, so some budgets are too small for all of them.",
         "Follow a budget of 0 through your loop, or its last bounds, to the return. "
         "0.0, or the smallest density that you tried, would be trained with: return "
         "None."]),

@@ -29,7 +29,7 @@ class FP8(Compressor):
 
     The scale of a block is its largest magnitude over the largest number of the type,
     so that no element overflows. What is much smaller than its block's largest element
-    has fewer bits left, and below 2**-18 of it (e4m3) none: it becomes 0.
+    has fewer bits left, and below 1/458,752 of it (e4m3) none: it becomes 0.
 
     dtype: torch.float8_e4m3fn, or torch.float8_e5m2 for more range and one bit less.
     block: elements that share a scale; None for one scale of the whole tensor.
