@@ -186,7 +186,7 @@ def _check_budgets(functions):
     if nothing is not None:
         found = f"density_within(0, 5, [10], 2) gave {nothing!r}.\n"
         found += "Not one element fits into 0 bytes: None is wanted."
-        raise Wrong(found, over=math.inf)
+        raise Wrong(found, nothing=True)
 
 
 def _budgeted(comm, functions, _):
@@ -393,6 +393,12 @@ HINTS = [
         "fit in 16 bits, and which floats? And what is the error of a rounded element?",
         "The error is gradient + error - decompress(code). An int16 ends at 32,767, a "
         "uint16 at 65,535, and float16 has nothing between 0 and 6e-8."]),
+    Hint(lambda f: f["nothing"], [
+        "What does your search return when no density passes? A short bucket sends one "
+        "element at any density, so some budgets are too small for all of them.",
+        "Follow a budget of 0 through your loop, or its last bounds, to the return. "
+        "0.0, or the smallest density that you tried, would be trained with: return "
+        "None."]),
     Hint(lambda f: f["unused"], [
         "More elements fit into the budget. What is the length of a code, of a bias of "
         "10 elements and of a bucket of 70,000, too? Try large densities first.",

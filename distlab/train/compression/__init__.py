@@ -9,6 +9,7 @@ all-reduce; all others in an all-gather of codes, or both ways with TwoWay.
 """
 
 from distlab.train.compression.compressor import Compressor, quantized_gather
+from distlab.train.compression.float8 import FP8, MX
 from distlab.train.compression.hook import Compressed
 from distlab.train.compression.low_rank import PowerSGD
 from distlab.train.compression.quantize import QSGD, Cast, Quantized, Sign
@@ -16,6 +17,8 @@ from distlab.train.compression.sparsify import RandomK, SparseTernary, TopK
 from distlab.train.compression.two_way import TwoWay
 
 __all__ = [
+    "FP8",
+    "MX",
     "QSGD",
     "Cast",
     "Compressed",

@@ -30,6 +30,7 @@ __all__ = [
     "pack",
     "packed_bytes",
     "quantized_gather",
+    "room_for_a_sum",
     "unpack",
 ]
 
@@ -75,10 +76,11 @@ class Compressor:
         """
         self.seed_for(comm, flat.device)
         codes = ring_all_gather(comm, self.compress(flat))
-        mean = torch.zeros_like(flat)
+        total = room_for_a_sum(flat)
         for code in codes:
-            self.add_to(mean, code)
-        return mean / comm.world_size, self.decompress(codes[comm.rank], flat)
+            self.add_to(total, code)
+        mean = (total / comm.world_size).to(flat.dtype)
+        return mean, self.decompress(codes[comm.rank], flat)
 
     def cost(self, world_size: int, shapes: list[torch.Size]) -> Cost:
         """Return the cost of `average` for gradients of these shapes.
@@ -94,6 +96,16 @@ class Compressor:
             self.generator.manual_seed(1000 * self.seed + comm.rank)
 
 
+def room_for_a_sum(like: torch.Tensor) -> torch.Tensor:
+    """Return zeros to add codes to, of a tensor's shape: float32, or more if it is so.
+
+    A bfloat16 has 8 bits of precision: adding a term smaller than 1/256 of the sum
+    changes nothing.
+    """
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return torch.zeros_like(like, dtype=dtype)
+
+
 def elements_of(shapes: list[torch.Size]) -> int:
     """Return the number of elements in tensors of these shapes together."""
     return sum(torch.Size(shape).numel() for shape in shapes)
@@ -105,7 +117,8 @@ def quantized_gather(compressor: Compressor) -> Callable:
     Each rank decompresses its own code, too, so that all compute with the same
     parameters; the optimizer steps the shards, which stay exact.
 
-    compressor: such as Quantized(8), which ZeRO++ uses for float16 parameters.
+    compressor: such as Quantized(8), which ZeRO++ uses for float16 parameters, or
+        FP8() and MX(): no element is added to another on the way.
     Cost: n-1 rounds; every rank sends (n-1) nbytes of its part.
     Source: Wang et al., "ZeRO++: extremely efficient collective communication for giant
         model training" (2023), section 3.1.

@@ -18,7 +18,7 @@ from torch import nn
 
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
-from distlab.train.compression.compressor import Compressor
+from distlab.train.compression.compressor import Compressor, room_for_a_sum
 
 __all__ = ["Compressed"]
 
@@ -30,8 +30,8 @@ class Compressed:
     warmup: number of first steps without compression, while gradients change much.
     module: for parameters' names in messages; our data parallel has its own.
 
-    Errors are kept for each parameter, and so survive DDP's rebuilding of its buckets
-    after the first step.
+    Errors are kept for each parameter, in float32 or more, and so survive DDP's
+    rebuilding of its buckets after the first step.
 
     Raises: InvalidArgument on the rank and for the parameter whose gradient is NaN or
         infinite, since the error would keep it for ever; for gradients that are not of
@@ -102,7 +102,8 @@ class Compressed:
         """
         key = tuple(parameters)
         if key not in store:
-            whole = torch.cat([_slice_of(store, p).to(flat) for p in parameters])
+            like = room_for_a_sum(flat)  # small gradients add up before they are sent
+            whole = torch.cat([_slice_of(store, p).to(like) for p in parameters])
             for old in [old for old in store if set(old) & set(key)]:
                 left = [(p, _slice_of(store, p)) for p in set(old) - set(key)]
                 del store[old]

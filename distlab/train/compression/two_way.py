@@ -18,7 +18,11 @@ from torch.nn import functional
 from distlab.collectives import pairwise_all_to_all, ring_all_gather
 from distlab.cost import pairwise_all_to_all as pairwise_all_to_all_cost
 from distlab.cost import ring_all_gather as ring_all_gather_cost
-from distlab.train.compression.compressor import Compressor, elements_of
+from distlab.train.compression.compressor import (
+    Compressor,
+    elements_of,
+    room_for_a_sum,
+)
 
 __all__ = ["TwoWay"]
 
@@ -43,7 +47,7 @@ class TwoWay(Compressor):
         one.seed_for(comm, flat.device)
         chunks = functional.pad(flat, (0, -len(flat) % n)).view(n, -1)
         codes = [one.compress(chunk) for chunk in chunks]
-        total = torch.zeros_like(chunks[0])
+        total = room_for_a_sum(chunks[0])
         for code in pairwise_all_to_all(comm, codes):
             one.add_to(total, code)
         key = frozenset(parameters)
@@ -54,7 +58,8 @@ class TwoWay(Compressor):
         self._errors[key] = mean - one.decompress(code, mean)
         means = [one.decompress(each, mean) for each in ring_all_gather(comm, code)]
         sent = [one.decompress(code, mean) for code in codes]
-        return torch.cat(means)[: len(flat)], torch.cat(sent)[: len(flat)]
+        mean = torch.cat(means)[: len(flat)].to(flat.dtype)
+        return mean, torch.cat(sent)[: len(flat)]
 
     def nbytes(self, count: int) -> int:
         """Return the bytes of the code of one chunk of `count` elements."""
