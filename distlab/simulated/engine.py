@@ -6,8 +6,9 @@
 
 One coroutine runs at a time, always the one whose event is earliest, so messages begin
 in the order of time. A rank is one coroutine, and one more for collectives that it has
-started in the background. Nothing depends on the machine: same functions, same fabric,
-same seed, same trace, bit for bit.
+started in the background; a backward pass of torch runs in a thread, see
+`backward_threads`. Nothing depends on the machine: same functions, same fabric, same
+seed, same trace, bit for bit.
 
 The virtual clock is a queue of ranks by the time at which they resume:
 
@@ -19,9 +20,11 @@ In a collective hundreds of ranks resume at the same time. They are in one list,
 the heap is accessed once per time, not once per message.
 """
 
+import sys
 import traceback
 from bisect import insort
 from collections import defaultdict
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from math import inf
 from operator import neg
@@ -150,6 +153,7 @@ class Engine:
     time at which the last coroutine resumed.
     states: rank -> its state. values: rank -> its result or error.
     running: the coroutine that runs. besides: (rank, group) -> its second coroutine.
+    backwards: coroutine -> its `BackwardThread`. away: the one that runs, if one does.
     ahead_s: the time to which a rank has computed, perhaps later than the clock's.
     is_ahead: rank -> True if that may be so.
     progress: the progress display.
@@ -176,7 +180,7 @@ class Engine:
         # src -> dst, or (dst, group) -> the unmatched (op, payload or buffer), in order
         self.sends = [defaultdict(list) for _ in range(world_size)]
         self.recvs = [defaultdict(list) for _ in range(world_size)]
-        self.besides = {}
+        self.besides, self.backwards, self.away = {}, {}, None
         # rank, or (rank, group) -> its (op, buffer) of a receive from any rank
         self.recvs_any = {}
         self.meetings, self._meeting = defaultdict(list), defaultdict(list)
@@ -190,13 +194,12 @@ class Engine:
         self._main, self._own = getcurrent(), Own(self.world_size)
         callers = self._own.save()
         for rank, body in enumerate(bodies):
-            coroutine = greenlet(self._live, self._main)
-            self._coroutines.append(coroutine)
+            coroutine = self._add(self._live)
             coroutine.switch(rank, body)  # started from here, so that none nests
             self.clock.wake(rank, 0.0)
         stopped = {}
         try:
-            with Progress() as self.progress:
+            with Progress() as self.progress, _backward_in_threads():
                 self._next()
         except KeyboardInterrupt as interrupt:
             self.interrupted = True
@@ -221,8 +224,14 @@ class Engine:
             self._own.begin()
             body()
 
-        self._coroutines.append(greenlet(live, self._main))
+        self._add(live)
         return who
+
+    def _add(self, live):
+        coroutine = greenlet(live, self._main)
+        coroutine.engine = self  # so that a backward pass finds it
+        self._coroutines.append(coroutine)
+        return coroutine
 
     def _live(self, rank, body):
         self._main.switch()
@@ -241,6 +250,8 @@ class Engine:
 
     def _next(self):
         """Switch to the coroutine that is next, or to the main one at the end."""
+        if self.away is not None:
+            return self.away.ask(self._next)
         while (who := self.clock.next()) in self._over:
             pass
         if who is not None:
@@ -254,6 +265,8 @@ class Engine:
         A woken coroutine checks whether it may continue: messages that were slowed down
         by others have left earlier times in the clock.
         """
+        if self.away is not None:
+            return self.away.ask(self.stand_still, op)
         who, clock = op.who, self.clock
         self.current[who], saved = op, self._own.save()
         self._stops += 1
@@ -278,6 +291,8 @@ class Engine:
 
     def give_way(self, op: Op | None = None) -> None:
         """Suspend this coroutine until it is woken; `op` is its pending operation."""
+        if self.away is not None:
+            return self.away.ask(self.give_way, op)
         who, saved = self.running, self._own.save()
         self.current[who] = op
         self._next()
@@ -308,7 +323,12 @@ class Engine:
 
     def _frames_of_all(self):
         return {
-            rank: _frames(traceback.walk_stack(coroutine.gr_frame))
+            rank: [
+                frame
+                for part in (self.backwards.get(rank), coroutine)
+                if part is not None
+                for frame in _frames(traceback.walk_stack(part.gr_frame))
+            ]
             for rank, coroutine in enumerate(self._coroutines[: self.world_size])
             if coroutine.gr_frame is not None
         }
@@ -434,6 +454,15 @@ class Engine:
     def in_meetings(self) -> list[Op]:
         """Return the operations that wait in a barrier."""
         return [op for inside in self._meeting.values() for op, _ in inside]
+
+
+def _backward_in_threads():
+    """Return the context in which ranks may wait in a backward pass, if torch is."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    from distlab.simulated.backward_threads import backward_in_threads
+
+    return backward_in_threads()
 
 
 def _frames(walked):
