@@ -24,7 +24,7 @@ import sys
 import traceback
 from bisect import insort
 from collections import defaultdict
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
 from math import inf
 from operator import neg
@@ -34,6 +34,7 @@ from distlab.errors import ExtraMissing, MessageMismatch
 from distlab.faults import corrupted
 from distlab.peers import Disagreement
 from distlab.simulated.event_table import EventTable, message_row
+from distlab.simulated.fabric import rate_of
 from distlab.simulated.flows import Flows
 from distlab.simulated.payloads import Box, Parcel, described, land
 from distlab.simulated.per_rank_globals import Own
@@ -155,7 +156,8 @@ class Engine:
     running: the coroutine that runs. besides: (rank, group) -> its second coroutine.
     backwards: coroutine -> its `BackwardThread`. away: the one that runs, if one does.
     ahead_s: the time to which a rank has computed, perhaps later than the clock's.
-    is_ahead: rank -> True if that may be so.
+    is_ahead: rank -> True if that may be so. at_work: rank -> number of `work` blocks
+    that it is inside of.
     progress: the progress display.
     current: coroutine -> the Op that it is suspended for, if any.
     meetings: (rank, group) -> the words of the collectives it has entered.
@@ -168,6 +170,7 @@ class Engine:
         flows = Flows(fabric, world_size, self._moved)
         self.clock, self.table = Clock(flows.settle), EventTable(world_size)
         self._flows, self._rows = flows, self.table.messages
+        self._rate = rate_of(fabric)
         self.ended_s, self.running = 0.0, -1
         self.states = [RUNNING] * world_size
         self.values = [None] * world_size
@@ -176,7 +179,7 @@ class Engine:
         self.rounds = [0] * world_size
         self.ahead_s = [0.0] * world_size
         self.everyone = list(range(world_size))
-        self.is_ahead = [False] * world_size
+        self.is_ahead, self.at_work = [False] * world_size, [0] * world_size
         # src -> dst, or (dst, group) -> the unmatched (op, payload or buffer), in order
         self.sends = [defaultdict(list) for _ in range(world_size)]
         self.recvs = [defaultdict(list) for _ in range(world_size)]
@@ -199,7 +202,7 @@ class Engine:
             self.clock.wake(rank, 0.0)
         stopped = {}
         try:
-            with Progress() as self.progress, _backward_in_threads():
+            with Progress() as self.progress, self._torch():
                 self._next()
         except KeyboardInterrupt as interrupt:
             self.interrupted = True
@@ -213,6 +216,21 @@ class Engine:
         self._own.restore(callers)
         self._flows, self._own, self.clock = None, None, Clock()
         self.clock.now = self.ended_s
+
+    @contextmanager
+    def _torch(self):
+        """Let ranks wait in torch's backward passes, and take time for its products."""
+        with ExitStack() as stack:
+            if self._rate is not None or "torch" in sys.modules:
+                from distlab.simulated.backward_threads import backward_in_threads
+
+                stack.enter_context(backward_in_threads())
+            if self._rate is not None:
+                from distlab.simulated.flop_clock import FlopClock
+
+                clock = stack.enter_context(FlopClock(self, self._rate))
+                stack.callback(clock.record)
+            yield
 
     def beside(self, rank: int, group: int, body) -> int:
         """Add a coroutine of `rank` that runs `body` once woken; return its number."""
@@ -454,15 +472,6 @@ class Engine:
     def in_meetings(self) -> list[Op]:
         """Return the operations that wait in a barrier."""
         return [op for inside in self._meeting.values() for op, _ in inside]
-
-
-def _backward_in_threads():
-    """Return the context in which ranks may wait in a backward pass, if torch is."""
-    if "torch" not in sys.modules:
-        return nullcontext()
-    from distlab.simulated.backward_threads import backward_in_threads
-
-    return backward_in_threads()
 
 
 def _frames(walked):
