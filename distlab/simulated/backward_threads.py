@@ -14,8 +14,9 @@ import ctypes
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from queue import SimpleQueue
 
 import torch
 from greenlet import getcurrent
@@ -27,91 +28,93 @@ __all__ = ["BackwardThread", "backward_in_threads"]
 
 
 class BackwardThread:
-    """One backward pass of a rank, in a thread; `run` returns its result.
+    """The thread of a rank's backward passes; `run` returns a pass's result.
 
-    Invariant: `engine.away` is this object while its thread has the baton.
+    Invariant: `engine.away` is this object while the thread has the baton.
     """
 
-    def __init__(self, engine, backward):
-        self._engine, self._backward = engine, _in_these_modes(backward)
-        self._to_rank, self._to_thread = threading.Lock(), threading.Lock()
-        self._to_rank.acquire()
-        self._to_thread.acquire()
-        self._call = self._answer = self._error = None
-        self._ended_by = None  # an exception that came from outside
+    def __init__(self, engine):
+        self._engine, self._busy, self._ended_by = engine, False, None
+        self._to_thread, self._to_rank = SimpleQueue(), SimpleQueue()
         self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
 
     @property
     def gr_frame(self):
-        """The innermost frame of the thread."""
-        return sys._current_frames().get(self._thread.ident)
+        """The innermost frame of a pass, as of a coroutine."""
+        frames = sys._current_frames() if self._busy else {}
+        return frames.get(self._thread.ident)
 
-    def run(self):
-        """Run the pass to its end, and what it asks for; called in the coroutine."""
-        engine, who = self._engine, self._engine.running
-        engine.backwards[who] = self
-        go_on = self._thread.start
-        while self._asks(go_on):
+    def run(self, backward):
+        """Run a pass to its end, and what it asks for; called in the coroutine."""
+        self._busy, given = True, _in_these_modes(backward)
+        while callable(call := self._give_baton(given)):
             try:
-                self._answer = self._call()
+                given = call(), None
             except BaseException as end:  # of the world, or of this rank
-                self._ended_by = end
-            go_on = self._to_thread.release
-        self._thread.join()
-        del engine.backwards[who]
-        if self._error is not None:
-            raise self._error
-        return self._answer
+                given = None, end
+        self._busy, (result, error) = False, call
+        if error is not None:
+            raise error
+        return result
 
     def ask(self, function, *args):
         """Call a function in the rank's coroutine; called in the thread."""
+        answer = None
         if self._ended_by is None:
-            self._call = partial(function, *args)
-            self._to_rank.release()
-            self._to_thread.acquire()
+            self._to_rank.put(partial(function, *args))
+            answer, self._ended_by = self._to_thread.get()
         if self._ended_by is not None:
             raise self._ended_by
-        return self._answer
+        return answer
 
-    def _asks(self, go_on):
-        """Give the thread the baton; return True if it asks, False if it has ended."""
+    def end(self) -> None:
+        """End the thread, after the pass that it is in."""
+        self._to_thread.put(None)
+        self._thread.join()
+
+    def _give_baton(self, given):
+        """Return a call that the thread asks for, or its pass's result and error."""
         self._engine.away = self
         try:
-            go_on()
-            self._to_rank.acquire()
+            self._to_thread.put(given)
+            return self._to_rank.get()
         except KeyboardInterrupt as end:  # Ctrl-C reaches only the main thread
-            self._ended_by = self._error = end
+            self._ended_by = end
+            self._to_thread.put((None, end))  # it may have asked just now
             number = ctypes.c_ulong(self._thread.ident)
             kind = ctypes.py_object(KeyboardInterrupt)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)
-            if self._to_thread.locked():  # it may have asked just now
-                self._to_thread.release()
-            return False
+            self.end()
+            while not self._to_rank.empty():
+                last = self._to_rank.get()
+                if isinstance(last, tuple) and isinstance(last[1], KeyboardInterrupt):
+                    end = last[1]  # with the line of the pass
+            return None, end
         finally:
             self._engine.away = None
-        return self._call is not None
 
     def _live(self):
-        try:
-            self._answer = self._backward()
-        except BaseException as error:
-            self._error = error
-        self._call = None
-        self._to_rank.release()
+        with suppress(KeyboardInterrupt):  # one that came after its pass
+            while callable(backward := self._to_thread.get()):
+                try:
+                    self._to_rank.put((backward(), None))
+                except BaseException as error:
+                    self._to_rank.put((None, error))
 
 
 def _in_these_modes(call):
-    """Return a function that makes a call in a new thread, in this thread's modes."""
+    """Return a function that makes a call in another thread, in this one's modes."""
     modes = dispatch._get_current_dispatch_mode_stack()
     functions = overrides._get_current_function_mode_stack()
     amp = torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu")
 
     def calls():
-        for mode in modes:  # they end with the thread
-            dispatch._push_mode(mode)
-        for mode in functions:
-            overrides._push_mode(mode)
-        with torch.autocast("cpu", *amp):
+        with ExitStack() as stack, torch.autocast("cpu", *amp):
+            for module, entered in ((dispatch, modes), (overrides, functions)):
+                for mode in entered:
+                    module._push_mode(mode)
+                    stack.callback(module._pop_mode)
             return call()
 
     return calls
@@ -124,7 +127,11 @@ class _Redirected(type(Variable._execution_engine)):
         """Run a backward pass, of `torch.autograd.backward` or `grad`."""
         backward = partial(super().run_backward, *args, **options)
         engine = getattr(getcurrent(), "engine", None)
-        return backward() if engine is None else BackwardThread(engine, backward).run()
+        if engine is None:
+            return backward()
+        if engine.running not in engine.backwards:
+            engine.backwards[engine.running] = BackwardThread(engine)
+        return engine.backwards[engine.running].run(backward)
 
 
 _lock, _plain = threading.Lock(), []

@@ -212,9 +212,12 @@ class Engine:
         for coroutine in self._coroutines:
             if not coroutine.dead:
                 coroutine.throw()  # ends coroutines that are still suspended
+        for thread in self.backwards.values():
+            thread.end()
         self._coroutines, self._main = [], None  # the rest can be pickled
         self._own.restore(callers)
         self._flows, self._own, self.clock = None, None, Clock()
+        self.backwards = {}
         self.clock.now = self.ended_s
 
     @contextmanager
