@@ -5,6 +5,8 @@ rather than multiplies, such as a norm, takes no time, and a product of any shap
 at one rate. Causal attention counts as the whole square.
 """
 
+from functools import cache
+
 import torch
 from torch.utils import flop_counter
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -35,14 +37,18 @@ class FlopClock(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         """Run an operator of torch, then advance the clock by the time of its FLOPs."""
-        kwargs, count = kwargs or {}, _FLOPS.get(function._overloadpacket)
-        if count is None:
+        kwargs = kwargs or {}
+        if _is_made_of_others(function):  # such as `linear` in inference mode
             with self:
-                made = function.decompose(*args, **kwargs)  # `linear` in inference mode
-            return function(*args, **kwargs) if made is NotImplemented else made
+                return function.decompose(*args, **kwargs)
         made = function(*args, **kwargs)
-        self._pass(count(*args, **kwargs, out_val=made) / self._flops_per_s)
+        if count := _FLOPS.get(function._overloadpacket):
+            self._pass(count(*args, **kwargs, out_val=made) / self._flops_per_s)
         return made
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # nothing is compiled here, and asking takes long
 
     def _pass(self, seconds):
         engine, rank = self._engine, self._engine.running
@@ -66,3 +72,10 @@ class FlopClock(TorchDispatchMode):
             if each in self._unrecorded:
                 *span, label = self._unrecorded.pop(each)
                 self._engine.table.point(each, *span, ("work", label))
+
+
+@cache
+def _is_made_of_others(function):
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    counted = function._overloadpacket in _FLOPS
+    return not counted and function.has_kernel_for_dispatch_key(key)
