@@ -16,11 +16,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import torch
 from greenlet import getcurrent
-from torch import overrides
 from torch.autograd import Variable
 from torch.utils import _python_dispatch as dispatch
 
@@ -78,7 +77,9 @@ class BackwardThread:
         self._engine.away = self
         try:
             self._to_thread.put(given)
-            return self._to_rank.get()
+            while True:
+                with suppress(Empty):  # a signal just before get() would not end it
+                    return self._to_rank.get(timeout=0.5)
         except KeyboardInterrupt as end:  # Ctrl-C reaches only the main thread
             self._ended_by = end
             self._to_thread.put((None, end))  # it may have asked just now
@@ -106,15 +107,13 @@ class BackwardThread:
 def _in_these_modes(call):
     """Return a function that makes a call in another thread, in this one's modes."""
     modes = dispatch._get_current_dispatch_mode_stack()
-    functions = overrides._get_current_function_mode_stack()
     amp = torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu")
 
     def calls():
         with ExitStack() as stack, torch.autocast("cpu", *amp):
-            for module, entered in ((dispatch, modes), (overrides, functions)):
-                for mode in entered:
-                    module._push_mode(mode)
-                    stack.callback(module._pop_mode)
+            for mode in modes:
+                dispatch._push_mode(mode)
+                stack.callback(dispatch._pop_mode)
             return call()
 
     return calls

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd import Variable
+from torch.utils.flop_counter import FlopCounterMode
 
 from distlab import LINKS, Computing, Deadlock, Kill, Mesh, Nodes, RankDied
 from distlab import RankRaised, cost, run
@@ -239,3 +240,96 @@ def test_an_all_to_all_hides_behind_experts_in_both_directions(n, chunks):
         clocks.start(("d out", k), *swap)
     clocks.wait(("d out", 0))
     assert elapsed_s == pytest.approx(max(clocks.now))
+
+
+class InBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, call):
+        ctx.call = call
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.call()
+        return gradient, None
+
+
+def calling(comm, call):
+    """Call a function of comm inside of a backward pass."""
+    x = torch.ones(2, requires_grad=True)
+    InBackward.apply(x, lambda: call(comm)).sum().backward()
+
+
+def fails(comm):
+    comm.barrier()
+    if comm.rank == 2:
+        raise ValueError("in a hook")
+    comm.barrier()
+
+
+def receives(comm):
+    comm.recv(torch.empty(2), (comm.rank + 1) % comm.world_size)
+
+
+def interrupts(comm):
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+    comm.barrier()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "line"),
+    [
+        (fails, RankRaised, 'raise ValueError("in a hook")'),
+        (receives, Deadlock, "waited in recv from rank 0, test_simulated_training.py"),
+        (receives, RankDied, "rank 1 was killed"),
+        (interrupts, KeyboardInterrupt, "rank 1 was running, test_simulated_trai"),
+    ],
+)
+def test_a_failure_in_backward_has_its_story_and_leaves_no_thread(call, error, line):
+    before, engine = threading.active_count(), Variable._execution_engine
+    faults = [Kill(rank=1, step=1)] if error is RankDied else []
+    with pytest.raises(error) as caught:
+        run(calling, 4, args=(call,), fabric=NODES, faults=faults)
+    assert line in str(caught.value)
+    assert threading.active_count() == before
+    assert Variable._execution_engine is engine
+
+
+def modes(comm):
+    found, count = [], FlopCounterMode(display=False)
+    with count, torch.autocast("cpu", torch.bfloat16), torch.device("meta"):
+        calling(comm, lambda _: found.append(torch.ones(2, 2) @ torch.ones(2, 2)))
+    return str(found[0].dtype), found[0].device.type, count.get_total_flops()
+
+
+def test_backward_has_the_modes_of_its_rank():
+    assert run(modes, 1, fabric=NODES).results == [modes(None)]
+    assert modes(None)[::2] == ("torch.bfloat16", 16)
+
+
+def test_products_are_work_of_the_rank_that_runs():
+    def products(comm):
+        x = torch.ones(10, 10, requires_grad=comm.rank == 0)
+        y = x @ x
+        with comm.work("named"):
+            y = y @ y
+        with torch.inference_mode():
+            nn.functional.linear(x, x)
+        if comm.rank == 0:
+            y.sum().backward()
+
+    trace = run(products, 2, fabric=Computing(NODES, flops_per_s=2000.0)).trace
+    spans = [[(e.label, e.start, e.end) for e in trace.of(r, "work")] for r in (0, 1)]
+    forward = [("forward", 0, 1), ("named", 1, 2), ("forward", 2, 3)]
+    assert spans == [[*forward, ("backward", 3, 7)], forward]
+
+
+def test_the_rate_of_a_fabric_is_that_of_any_layer_of_it():
+    assert rate_of(NODES) is None
+    assert rate_of(Jittered(Computing(NODES, 3.0), 0.1)) == 3.0
+    with pytest.raises(InvalidArgument, match="flops_per_s is above 0"):
+        Computing(NODES, 0)
