@@ -225,7 +225,9 @@ class SimulatedComm:
         """
         engine = self._engine
         call = partial(collective, self, *args, **options)
-        started = SimulatedStarted(self, call, self._now_s)
+        nested = engine.running != self._me  # in a collective, not ahead as its rank is
+        ready_s = engine.clock.now if nested else self._now_s
+        started = SimulatedStarted(self, call, ready_s)
         self._started.append(started)
         where = self._me, self._number
         if where not in engine.besides:

@@ -242,6 +242,28 @@ def test_an_all_to_all_hides_behind_experts_in_both_directions(n, chunks):
     assert elapsed_s == pytest.approx(max(clocks.now))
 
 
+def in_a_collective(comm):
+    pairs = comm.split(comm.rank % 2)
+
+    def swap_twice(comm):
+        comm.barrier()
+        other = 1 - pairs.rank
+        swap = pairs.start(pairs_swap, torch.empty(1), other)
+        swap.wait()
+
+    def pairs_swap(pairs, room, other):
+        pairs.sendrecv(torch.ones(1), room, dst=other, src=other)
+
+    request = comm.start(swap_twice)
+    comm.compute(1.0)
+    request.wait()
+
+
+def test_a_collective_in_a_collective_does_not_wait_for_what_its_rank_computes():
+    trace = run(in_a_collective, 4, fabric=NODES).trace
+    assert max(e.end for e in trace.of(0, "send")) == INSIDE.seconds(4)
+
+
 class InBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, call):
