@@ -11,8 +11,18 @@ from torch import nn
 from torch.autograd import Variable
 from torch.utils.flop_counter import FlopCounterMode
 
-from distlab import LINKS, Computing, Deadlock, Kill, Mesh, Nodes, RankDied
-from distlab import RankRaised, cost, run
+from distlab import (
+    LINKS,
+    Computing,
+    Deadlock,
+    Kill,
+    Mesh,
+    Nodes,
+    RankDied,
+    RankRaised,
+    cost,
+    run,
+)
 from distlab.errors import InvalidArgument
 from distlab.simulated import Jittered
 from distlab.simulated.fabric import rate_of
@@ -22,8 +32,7 @@ from distlab.train.context_parallel import (
     ring_attention,
     zigzag,
 )
-from distlab.train.expert_parallel import MixtureOfExperts, StartedExchange
-from distlab.train.expert_parallel import own_experts
+from distlab.train.expert_parallel import MixtureOfExperts, StartedExchange, own_experts
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import Block
 from distlab.train.tensor_parallel import ParallelBlock
