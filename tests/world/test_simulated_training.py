@@ -1,9 +1,8 @@
-"""Training on the virtual clock: gradients of real ranks, times of an own calculation."""
+"""Training on the virtual clock: gradients of real ranks, times computed apart."""
 
 import os
 import signal
 import threading
-from math import inf
 
 import pytest
 import torch
@@ -38,7 +37,7 @@ from distlab.train.models import Block
 from distlab.train.tensor_parallel import ParallelBlock
 
 INSIDE, OUTSIDE = LINKS["NVLink 4"], LINKS["InfiniBand NDR"]
-NODES, RATE = Nodes(8, INSIDE, OUTSIDE), 2e11
+NODES, RATE = Nodes(8, INSIDE, OUTSIDE), 2e10
 WIDTH, TOKENS, BLOCKS = 64, 16, 3
 SIZES, RANKS = [4], [16, pytest.param(64, marks=pytest.mark.nightly)]
 
@@ -132,7 +131,7 @@ class Clocks:
     def start(self, name, size, shifts):
         at = [max(pair) for pair in zip(self.now, self.free, strict=True)]
         for shift in shifts:
-            sent = [inf] * self.n
+            sent = [0.0] * self.n
             for rank in range(self.n):
                 to = (rank + shift) % self.n
                 link = INSIDE if rank // 8 == to // 8 else OUTSIDE
@@ -155,32 +154,23 @@ def test_a_tensor_parallel_layer_takes_four_all_reduces_and_its_flops(n):
     assert elapsed_s == pytest.approx(4 * reduce_s + compute_s)
 
 
-def block_s():
-    """Return the time of a block's forward, and of its backward."""
-    products, attends = 24 * WIDTH**2, 4 * TOKENS * WIDTH  # FLOPs of a token
-    each = 2 * TOKENS / RATE
-    return each * (products + attends), each * (2 * products + 2.5 * attends)
-
-
 @pytest.mark.parametrize("prefetch", [True, False])
 @pytest.mark.parametrize("n", RANKS)
 def test_fully_sharded_training_gathers_while_it_computes(n, prefetch):
     report = run(fully_sharded, n, args=(prefetch,), fabric=Computing(NODES, RATE))
-    forward_s, backward_s = block_s()
+    products, attends = 24 * WIDTH**2, 4 * TOKENS * WIDTH  # FLOPs of a token
+    forward_s = 2 * TOKENS / RATE * (products + attends)
+    backward_s = 2 * TOKENS / RATE * (2 * products + 2.5 * attends)
     part = -(-sum(p.numel() for p in Block(WIDTH, 4).parameters()) // n)
     clocks, ring = Clocks(n), [4 * part, [1] * (n - 1)]
 
     def a_pass(order, seconds, reduces):
-        started = set()
         for at, k in enumerate(order):
-            for each in order[at : at + 1]:
-                if each not in started:
-                    clocks.start(each, *ring)
+            if at == 0 or not prefetch:
+                clocks.start(k, *ring)
             clocks.wait(k)
-            if prefetch:
-                for each in order[at + 1 : at + 2]:
-                    clocks.start(each, *ring)
-                    started.add(each)
+            if prefetch and at + 1 < BLOCKS:
+                clocks.start(order[at + 1], *ring)
             clocks.compute(seconds)
             if reduces:
                 clocks.start(("mean", k), *ring)
@@ -190,16 +180,15 @@ def test_fully_sharded_training_gathers_while_it_computes(n, prefetch):
     a_pass(order[::-1], backward_s, True)
     for k in order:
         clocks.wait(("mean", k))
-    last = report.trace.since("step").of(0, "barrier")[-1]
-    begun = report.trace.since("step").of(0, "mark")[0].start
-    assert last.end - begun == pytest.approx(max(clocks.now))
+    step_s = report.trace.since("step").duration_s()
+    assert step_s == pytest.approx(max(clocks.now))
 
 
 @pytest.mark.parametrize("layout", [zigzag, contiguous])
 @pytest.mark.parametrize("n", RANKS)
 def test_ring_attention_waits_for_the_rank_with_most_tiles(n, layout):
-    elapsed_s = run(attention, n, args=(layout,), fabric=Computing(NODES, RATE))
-    elapsed_s = elapsed_s.elapsed_s
+    rate = RATE / 20
+    took = run(attention, n, args=(layout,), fabric=Computing(NODES, rate))
     clocks, chunk, size = Clocks(n), 4, 2 * 2 * 8 * 16 * 4
 
     def tiles(step):
@@ -214,13 +203,13 @@ def test_ring_attention_waits_for_the_rank_with_most_tiles(n, layout):
             if step < n - 1:
                 clocks.start("keys", size, [1])
             flops = products * 2 * 2 * chunk * chunk * 16
-            clocks.compute([flops * each / RATE for each in tiles(step)])
+            clocks.compute([flops * each / rate for each in tiles(step)])
             if step < n - 1:
                 clocks.wait("keys")
             if products == 5:
                 clocks.start("gradients", size, [1])
                 clocks.wait("gradients")
-    assert elapsed_s == pytest.approx(max(clocks.now))
+    assert took.elapsed_s == pytest.approx(max(clocks.now))
 
 
 @pytest.mark.parametrize("chunks", [1, 4])
