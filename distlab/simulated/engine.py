@@ -190,7 +190,7 @@ class Engine:
         self.stacks = {}
         self.interrupted, self.progress, self._stops = False, None, 0
         self._main = self._own = None
-        self._coroutines, self._over = [], set()
+        self._coroutines, self._over, self._unborn = [], set(), None
 
     def run(self, bodies) -> None:
         """Run each rank's body, a function without arguments, until none can go on."""
@@ -204,6 +204,10 @@ class Engine:
         try:
             with Progress() as self.progress, self._torch():
                 self._next()
+                while self._unborn is not None:
+                    (coroutine, creator), self._unborn = self._unborn, None
+                    coroutine.switch()
+                    creator.switch()
         except KeyboardInterrupt as interrupt:
             self.interrupted = True
             below = traceback.walk_tb(interrupt.__traceback__)
@@ -236,16 +240,27 @@ class Engine:
             yield
 
     def beside(self, rank: int, group: int, body) -> int:
-        """Add a coroutine of `rank` that runs `body` once woken; return its number."""
+        """Add a coroutine of `rank` that runs `body` once woken; return its number.
+
+        The main one starts it: a coroutine inherits the depth of the stack that it is
+        started from, and one started by another, and so on, would reach the limit.
+        """
+        if self.away is not None:
+            return self.away.ask(self.beside, rank, group, body)
         who = self.besides[rank, group] = len(self._coroutines)
         self.current.append(None)
 
         def live():
+            self._main.switch()
             self.running = who
             self._own.begin()
             body()
 
-        self._add(live)
+        running, saved = self.running, self._own.save()
+        self._unborn = self._add(live), getcurrent()
+        self._main.switch()
+        self._own.restore(saved)
+        self.running = running
         return who
 
     def _add(self, live):

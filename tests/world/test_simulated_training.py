@@ -242,7 +242,7 @@ def test_an_all_to_all_hides_behind_experts_in_both_directions(n, chunks):
 
 
 def in_a_collective(comm):
-    pairs = comm.split(comm.rank % 2)
+    pairs = comm.split(comm.rank // 2)
 
     def swap_twice(comm):
         comm.barrier()
@@ -261,6 +261,15 @@ def in_a_collective(comm):
 def test_a_collective_in_a_collective_does_not_wait_for_what_its_rank_computes():
     trace = run(in_a_collective, 4, fabric=NODES).trace
     assert max(e.end for e in trace.of(0, "send")) == INSIDE.seconds(4)
+
+
+def test_coroutines_do_not_nest_however_many_ranks_start_a_collective():
+    def deep(levels):
+        if levels:
+            return deep(levels - 1)
+        return run(in_a_collective, 64, fabric=NODES)
+
+    assert deep(500).trace.messages_sent(63) == 1
 
 
 class InBackward(torch.autograd.Function):
