@@ -255,7 +255,6 @@ def test_bytes_sent_and_kept_are_those_of_the_formulas(worlds, n, sequence):
     assert sent_by_ranks(report, n) == [sent] * n
     nodes = Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"])
     clocked = run(kept_by_a_block, n, args=(sequence,), fabric=nodes)
-    assert clocked.results == report.results
     assert sent_by_ranks(clocked, n) == [sent] * n
 
 
