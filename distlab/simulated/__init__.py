@@ -13,6 +13,7 @@ from distlab.simulated.comm import SimulatedComm
 from distlab.simulated.engine import Engine
 from distlab.simulated.event_table import SimulatedTrace
 from distlab.simulated.fabric import (
+    Computing,
     Fabric,
     FatTree,
     Jittered,
@@ -28,6 +29,7 @@ from distlab.simulated.payloads import Payload
 from distlab.simulated.shared_trace import SimulatedBoard
 
 __all__ = [
+    "Computing",
     "Engine",
     "Fabric",
     "FatTree",

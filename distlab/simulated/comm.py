@@ -94,8 +94,7 @@ class SimulatedComm:
     """The communicator of one simulated rank; see `distlab.comm.Comm`.
 
     A rank that computes runs ahead of the clock, which catches up when the rank next
-    sends, receives or waits: so time can pass inside of a backward pass, where no other
-    rank may run.
+    sends, receives or waits.
     """
 
     device = "cpu"
@@ -235,7 +234,9 @@ class SimulatedComm:
         """
         engine = self._engine
         call = partial(collective, self, *args, **options)
-        started = SimulatedStarted(self, call, self._now_s)
+        nested = engine.running != self._me  # in a collective, not ahead as its rank is
+        ready_s = engine.clock.now if nested else self._now_s
+        started = SimulatedStarted(self, call, ready_s)
         self._started.append(started)
         where = self._me, self._number
         if where not in engine.besides:
@@ -250,9 +251,13 @@ class SimulatedComm:
     @contextmanager
     def work(self, label: str, *, seconds: float = 0.0) -> Iterator[None]:
         """Record the body as work in the trace; it takes `seconds` at least."""
-        start, least_s = self._now_s, _seconds(seconds)
-        yield
-        engine, end = self._engine, max(self._now_s, start + least_s)
+        engine, start, least_s = self._engine, self._now_s, _seconds(seconds)
+        engine.at_work[self._me] += 1
+        try:
+            yield
+        finally:
+            engine.at_work[self._me] -= 1
+        end = max(self._now_s, start + least_s)
         self._go_ahead(end)
         step = engine.steps[self._me]
         engine.table.point(self._me, start, end, step, ("work", label))

@@ -6,8 +6,9 @@
 
 One coroutine runs at a time, always the one whose event is earliest, so messages begin
 in the order of time. A rank is one coroutine, and one more for collectives that it has
-started in the background. Nothing depends on the machine: same functions, same fabric,
-same seed, same trace, bit for bit.
+started in the background; a backward pass of torch runs in a thread, see
+`backward_threads`. Nothing depends on the machine: same functions, same fabric, same
+seed, same trace, bit for bit.
 
 The virtual clock is a queue of ranks by the time at which they resume:
 
@@ -19,9 +20,11 @@ In a collective hundreds of ranks resume at the same time. They are in one list,
 the heap is accessed once per time, not once per message.
 """
 
+import sys
 import traceback
 from bisect import insort
 from collections import defaultdict
+from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
 from math import inf
 from operator import neg
@@ -31,6 +34,7 @@ from distlab.errors import ExtraMissing, MessageMismatch
 from distlab.faults import corrupted
 from distlab.peers import Disagreement
 from distlab.simulated.event_table import EventTable, message_row
+from distlab.simulated.fabric import rate_of
 from distlab.simulated.flows import Flows
 from distlab.simulated.payloads import Box, Parcel, described, land
 from distlab.simulated.per_rank_globals import Own
@@ -150,8 +154,10 @@ class Engine:
     time at which the last coroutine resumed.
     states: rank -> its state. values: rank -> its result or error.
     running: the coroutine that runs. besides: (rank, group) -> its second coroutine.
+    backwards: coroutine -> its `BackwardThread`. away: the one that runs, if one does.
     ahead_s: the time to which a rank has computed, perhaps later than the clock's.
-    is_ahead: rank -> True if that may be so.
+    is_ahead: rank -> True if that may be so. at_work: rank -> number of `work` blocks
+    that it is inside of.
     progress: the progress display.
     current: coroutine -> the Op that it is suspended for, if any.
     meetings: (rank, group) -> the words of the collectives it has entered.
@@ -164,6 +170,7 @@ class Engine:
         flows = Flows(fabric, world_size, self._moved)
         self.clock, self.table = Clock(flows.settle), EventTable(world_size)
         self._flows, self._rows = flows, self.table.messages
+        self._rate = rate_of(fabric)
         self.ended_s, self.running = 0.0, -1
         self.states = [RUNNING] * world_size
         self.values = [None] * world_size
@@ -172,32 +179,35 @@ class Engine:
         self.rounds = [0] * world_size
         self.ahead_s = [0.0] * world_size
         self.everyone = list(range(world_size))
-        self.is_ahead = [False] * world_size
+        self.is_ahead, self.at_work = [False] * world_size, [0] * world_size
         # src -> dst, or (dst, group) -> the unmatched (op, payload or buffer), in order
         self.sends = [defaultdict(list) for _ in range(world_size)]
         self.recvs = [defaultdict(list) for _ in range(world_size)]
-        self.besides = {}
+        self.besides, self.backwards, self.away = {}, {}, None
         # rank, or (rank, group) -> its (op, buffer) of a receive from any rank
         self.recvs_any = {}
         self.meetings, self._meeting = defaultdict(list), defaultdict(list)
         self.stacks = {}
         self.interrupted, self.progress, self._stops = False, None, 0
         self._main = self._own = None
-        self._coroutines, self._over = [], set()
+        self._coroutines, self._over, self._unborn = [], set(), None
 
     def run(self, bodies) -> None:
         """Run each rank's body, a function without arguments, until none can go on."""
         self._main, self._own = getcurrent(), Own(self.world_size)
         callers = self._own.save()
         for rank, body in enumerate(bodies):
-            coroutine = greenlet(self._live, self._main)
-            self._coroutines.append(coroutine)
+            coroutine = self._add(self._live)
             coroutine.switch(rank, body)  # started from here, so that none nests
             self.clock.wake(rank, 0.0)
         stopped = {}
         try:
-            with Progress() as self.progress:
+            with Progress() as self.progress, self._torch():
                 self._next()
+                while self._unborn is not None:
+                    (coroutine, creator), self._unborn = self._unborn, None
+                    coroutine.switch()
+                    creator.switch()
         except KeyboardInterrupt as interrupt:
             self.interrupted = True
             below = traceback.walk_tb(interrupt.__traceback__)
@@ -206,23 +216,58 @@ class Engine:
         for coroutine in self._coroutines:
             if not coroutine.dead:
                 coroutine.throw()  # ends coroutines that are still suspended
+        for thread in self.backwards.values():
+            thread.end()
         self._coroutines, self._main = [], None  # the rest can be pickled
         self._own.restore(callers)
         self._flows, self._own, self.clock = None, None, Clock()
+        self.backwards = {}
         self.clock.now = self.ended_s
 
+    @contextmanager
+    def _torch(self):
+        """Let ranks wait in torch's backward passes, and take time for its products."""
+        with ExitStack() as stack:
+            if self._rate is not None or "torch" in sys.modules:
+                from distlab.simulated.backward_threads import backward_in_threads
+
+                stack.enter_context(backward_in_threads())
+            if self._rate is not None:
+                from distlab.simulated.flop_clock import FlopClock
+
+                clock = stack.enter_context(FlopClock(self, self._rate))
+                stack.callback(clock.record)
+            yield
+
     def beside(self, rank: int, group: int, body) -> int:
-        """Add a coroutine of `rank` that runs `body` once woken; return its number."""
+        """Add a coroutine of `rank` that runs `body` once woken; return its number.
+
+        The main one starts it: a coroutine inherits the depth of the stack that it is
+        started from, and one started by another, and so on, would reach the limit.
+        """
+        if self.away is not None:
+            return self.away.ask(self.beside, rank, group, body)
         who = self.besides[rank, group] = len(self._coroutines)
         self.current.append(None)
 
         def live():
+            self._main.switch()
             self.running = who
             self._own.begin()
             body()
 
-        self._coroutines.append(greenlet(live, self._main))
+        running, saved = self.running, self._own.save()
+        self._unborn = self._add(live), getcurrent()
+        self._main.switch()
+        self._own.restore(saved)
+        self.running = running
         return who
+
+    def _add(self, live):
+        coroutine = greenlet(live, self._main)
+        coroutine.engine = self  # so that a backward pass finds it
+        self._coroutines.append(coroutine)
+        return coroutine
 
     def _live(self, rank, body):
         self._main.switch()
@@ -241,6 +286,8 @@ class Engine:
 
     def _next(self):
         """Switch to the coroutine that is next, or to the main one at the end."""
+        if self.away is not None:
+            return self.away.ask(self._next)
         while (who := self.clock.next()) in self._over:
             pass
         if who is not None:
@@ -254,6 +301,8 @@ class Engine:
         A woken coroutine checks whether it may continue: messages that were slowed down
         by others have left earlier times in the clock.
         """
+        if self.away is not None:
+            return self.away.ask(self.stand_still, op)
         who, clock = op.who, self.clock
         self.current[who], saved = op, self._own.save()
         self._stops += 1
@@ -278,6 +327,8 @@ class Engine:
 
     def give_way(self, op: Op | None = None) -> None:
         """Suspend this coroutine until it is woken; `op` is its pending operation."""
+        if self.away is not None:
+            return self.away.ask(self.give_way, op)
         who, saved = self.running, self._own.save()
         self.current[who] = op
         self._next()
@@ -308,7 +359,12 @@ class Engine:
 
     def _frames_of_all(self):
         return {
-            rank: _frames(traceback.walk_stack(coroutine.gr_frame))
+            rank: [
+                frame
+                for part in (self.backwards.get(rank), coroutine)
+                if part is not None
+                for frame in _frames(traceback.walk_stack(part.gr_frame))
+            ]
             for rank, coroutine in enumerate(self._coroutines[: self.world_size])
             if coroutine.gr_frame is not None
         }

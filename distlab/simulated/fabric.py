@@ -6,6 +6,7 @@
     Wires        only the listed pairs
     Slowed, SlowRank, Jittered      one of these with a slow or irregular part
     Overlapped   one of these in which latencies of messages through a port overlap
+    Computing    one of these whose ranks take time for products of torch
 
 A message of b bytes takes alpha + b beta seconds once both sides are posted, if it is
 alone on its path. It occupies its path meanwhile: a port of each of the two ranks for
@@ -25,6 +26,7 @@ from distlab.errors import InvalidArgument
 from distlab.links import Link
 
 __all__ = [
+    "Computing",
     "Fabric",
     "FatTree",
     "Jittered",
@@ -35,6 +37,7 @@ __all__ = [
     "Uniform",
     "Way",
     "Wires",
+    "rate_of",
 ]
 
 
@@ -249,6 +252,30 @@ class Overlapped(_Over):
         """Return the path of the fabric underneath, with overlapping latencies."""
         way = super().way(src, dst)
         return way and way._replace(overlaps=True)
+
+
+@dataclass(frozen=True)
+class Computing(_Over):
+    """A fabric whose ranks take time for torch's products: FLOPs / `flops_per_s`.
+
+    Forward and backward are timed so, without a word in the function that runs.
+    """
+
+    flops_per_s: float
+
+    def __post_init__(self):
+        if not self.flops_per_s > 0:
+            raise InvalidArgument(
+                f"flops_per_s is above 0, and got {self.flops_per_s!r}. For example, "
+                "half of an H100's peak: Computing(fabric, flops_per_s=0.5 * 989e12)"
+            )
+
+
+def rate_of(fabric: Fabric) -> float | None:
+    """Return the FLOP/s of a fabric's ranks; None if their products take no time."""
+    while fabric is not None and not isinstance(fabric, Computing):
+        fabric = getattr(fabric, "fabric", None)
+    return fabric and fabric.flops_per_s
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class Payload:
 
 def land(thing, room) -> None:
     """Copy a message into its receive buffer of the same size and dtype."""
+    if getattr(thing, "is_meta", False):  # a shape without numbers
+        return
     try:
         room[...] = thing
     except (ValueError, RuntimeError):  # the same numbers in another shape

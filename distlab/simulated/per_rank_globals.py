@@ -33,16 +33,15 @@ class Own:
     def save(self):
         """Return the state to restore when this coroutine resumes.
 
-        Raises: InvalidArgument inside of a backward pass, which autograd runs to its
-            end before another rank may run.
+        Raises: InvalidArgument inside of a backward pass that has no thread.
         """
         torch = modules.get("torch")
         mode = torch.is_grad_enabled() if torch else None
         if torch and torch._C._current_graph_task_id() != -1:
             raise InvalidArgument(
-                "a simulated rank cannot wait for a message inside of a backward pass: "
-                "autograd lets no other rank run before its end. Use real ranks, "
-                "run(fn, 4), or simulate messages of the same sizes."
+                "a simulated rank cannot wait for a message inside of this backward "
+                "pass: its function has imported torch, and that came too late. "
+                "Import torch before run()."
             )
         if not self._random:
             return mode

@@ -34,14 +34,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.autograd.function import once_differentiable
 
 from distlab.collectives import pairwise_all_to_all, ring_all_gather
 from distlab.collectives.chunks import chunk_edges
 from distlab.errors import InvalidArgument
 from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 
-__all__ = ["MixtureOfExperts", "Routing", "balanced_bias", "exchange_rows"]
-__all__ += ["own_experts", "within_capacity"]
+__all__ = ["MixtureOfExperts", "Routing", "StartedExchange", "balanced_bias"]
+__all__ += ["exchange_rows", "own_experts", "within_capacity"]
 
 
 def own_experts(comm, count: int) -> range:
@@ -231,16 +232,68 @@ def exchange_rows(comm, rows, outgoing: list[int], incoming: list[int]) -> torch
     return _Exchange.apply(comm, rows, outgoing, incoming, needed)
 
 
+def _exchange(comm, rows, outgoing, incoming):
+    pieces = rows.contiguous().split(outgoing)
+    return torch.cat(pairwise_all_to_all(comm, pieces, lengths=incoming))
+
+
 class _Exchange(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, rows, outgoing, incoming, needed):
         ctx.comm, ctx.sizes = comm, (incoming, outgoing)
-        pieces = rows.contiguous().split(outgoing)
-        return torch.cat(pairwise_all_to_all(comm, pieces, lengths=incoming))
+        return _exchange(comm, rows, outgoing, incoming)
 
     @staticmethod
     def backward(ctx, gradient):
         return None, exchange_rows(ctx.comm, gradient, *ctx.sizes), None, None, None
+
+
+class StartedExchange:
+    """An `exchange_rows` in progress; `wait()` returns the rows.
+
+    Backward overlaps, too: autograd runs what came last first, so the reverse
+    all-to-all of gradients starts where forward waited, and ends where it started.
+    """
+
+    def __init__(self, comm, rows, outgoing: list[int], incoming: list[int]):
+        self.comm, self.sizes = comm, (outgoing, incoming)
+        self.request = None  # of forward, then of backward
+        needed = torch.empty(0, requires_grad=True)
+        self._link = _Start.apply(self, rows, needed)
+
+    def wait(self) -> torch.Tensor:
+        """Wait until all rows have arrived; return them."""
+        return _Wait.apply(self, self._link)
+
+    def start(self, rows, outgoing, incoming) -> None:
+        """Start an all-to-all in the background."""
+        self.request = self.comm.start(_exchange, rows.detach(), outgoing, incoming)
+
+
+class _Start(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, exchange, rows, needed):
+        ctx.exchange = exchange
+        exchange.start(rows, *exchange.sizes)
+        return rows.new_empty(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, _):
+        return None, ctx.exchange.request.wait(), None
+
+
+class _Wait(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, exchange, link):
+        ctx.exchange = exchange
+        return exchange.request.wait()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        ctx.exchange.start(gradient, *reversed(ctx.exchange.sizes))
+        return None, gradient.new_empty(0)
 
 
 def _check(counts, top_k, factor):

@@ -14,16 +14,12 @@ of the sequence; f becomes an all-gather and g a reduce-scatter, which together 
 all-reduce: the same bytes. Replicated parameters then see only a shard, and
 `finalize_gradients` of `shared_parameters` adds up their gradients before a step.
 
-On the virtual clock forward runs, and backward raises, since no other rank may run
-inside of autograd there: `layer_traffic` sends a layer's messages, both ways.
-
 Source: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models
 using model parallelism" (2019); Korthikanti et al., "Reducing activation recomputation
 in large transformer models" (2022), section 4.2.
 """
 
 import copy
-import itertools
 
 import torch
 from torch import nn
@@ -32,12 +28,11 @@ from torch.nn import functional
 from distlab.collectives import ring_all_reduce
 from distlab.collectives.chunks import chunk_edges, chunk_lengths
 from distlab.errors import InvalidArgument
-from distlab.simulated import Payload, SimulatedComm
 from distlab.train.models import Block
 
 __all__ = ["ColumnParallelLinear", "ParallelAttention", "ParallelBlock", "ParallelMLP"]
-__all__ += ["RowParallelLinear", "copy_to_ranks", "gather_sequence", "layer_traffic"]
-__all__ += ["own_range", "part_of", "reduce_from_ranks", "scatter_sequence"]
+__all__ += ["RowParallelLinear", "copy_to_ranks", "gather_sequence", "own_range"]
+__all__ += ["part_of", "reduce_from_ranks", "scatter_sequence"]
 
 
 # ---- f, g and the other conjugate pairs -----------------------------------------
@@ -87,11 +82,6 @@ class _Conjugate(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        if isinstance(ctx.comm, SimulatedComm) and ctx.conjugate is not _same:
-            raise InvalidArgument(
-                "on the virtual clock a rank cannot wait for others inside of "
-                "backward(). layer_traffic sends what a layer sends, both ways."
-            )
         return None, ctx.conjugate(ctx.comm, gradient), None, None
 
 
@@ -290,22 +280,3 @@ def part_of(parameter: nn.Parameter, part: torch.Tensor) -> nn.Parameter:
     """Return a copy of a part of a parameter, with its requires_grad."""
     own = part.detach().clone(memory_format=torch.contiguous_format)
     return nn.Parameter(own, requires_grad=parameter.requires_grad)
-
-
-def layer_traffic(comm, elements: int, itemsize: int = 2, *, seconds=0.0) -> None:
-    """Send the messages of a block's forward and backward, on a simulated Comm.
-
-    elements: of the layer's input, batch x length x width. seconds: computing time of
-        attention, and of the network, each way between two all-reduces.
-    Cost: four ring all-reduces.
-    """
-    n, rank = comm.world_size, comm.rank
-    sizes = [itemsize * length for length in chunk_lengths(elements, n)]
-    for way, part in itertools.product(
-        ("forward", "backward"), ("attention", "network")
-    ):
-        with comm.work(f"{part}, {way}", seconds=seconds):
-            pass
-        for step in range(2 * n - 2):
-            out, into = (Payload(sizes[(rank - step - k) % n]) for k in (0, 1))
-            comm.sendrecv(out, into, dst=(rank + 1) % n, src=(rank - 1) % n)

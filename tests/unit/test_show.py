@@ -248,6 +248,13 @@ def test_a_part_of_a_timeline_lies_between_two_marks_and_has_the_totals_of_all()
             timeline(trace, between=wrong)
 
 
+def test_a_timeline_of_some_ranks_has_their_lanes_only():
+    picture = timeline(ring_trace(), ranks=range(2))
+    written = [text for text in words(picture) if text.startswith("rank ")]
+    assert written == ["rank 0", "rank 1"]
+    assert "Drawn: 2 ranks of 4." in picture.alt
+
+
 def test_what_never_ended_reaches_the_edge_dashed_and_in_words():
     picture = timeline(DEADLOCK)
     bars = drawn(picture, "stuck")

@@ -254,7 +254,7 @@ def test_bytes_sent_and_kept_are_those_of_the_formulas(worlds, n, sequence):
     sent = cost.tensor_parallel_bytes(16, 3, 32, tp=n, itemsize=4)
     assert sent_by_ranks(report, n) == [sent] * n
     nodes = Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"])
-    clocked = run(tp.layer_traffic, n, args=(3 * 16 * 32, 4), fabric=nodes)
+    clocked = run(kept_by_a_block, n, args=(sequence,), fabric=nodes)
     assert sent_by_ranks(clocked, n) == [sent] * n
 
 
@@ -276,18 +276,6 @@ def test_activations_are_those_of_the_paper(width, heads, mib):
     how.append({"recompute": "full"})
     found = [cost.activation_bytes(2048, 1, width, heads, **each) for each in how]
     assert found == [each * 2**20 for each in mib]
-
-
-def test_on_nodes_of_four_a_layer_on_eight_ranks_waits_for_the_nics():
-    def taken(ranks_per_node):
-        links = LINKS["NVLink 4"], LINKS["InfiniBand NDR"]
-        fabric = Nodes(ranks_per_node, *links)
-        shape = (2048 * 12288, 2)
-        return run(tp.layer_traffic, 8, args=shape, fabric=fabric).elapsed_s
-
-    rounds, each = 4 * 14, 2 * 2048 * 12288 / 8
-    assert taken(8) == pytest.approx(rounds * LINKS["NVLink 4"].seconds(each))
-    assert taken(4) == pytest.approx(rounds * LINKS["InfiniBand NDR"].seconds(each))
 
 
 def masks(comm):
@@ -334,9 +322,3 @@ def test_what_does_not_fit_is_named(mistake, words):
     with pytest.raises(RankRaised, match=words) as failure:
         run(with_mistake, 3, args=(mistake,))
     assert isinstance(failure.value.cause, InvalidArgument)
-
-
-def test_backward_on_the_virtual_clock_is_refused_in_words():
-    nodes = Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"])
-    with pytest.raises(RankRaised, match="layer_traffic sends what a layer sends"):
-        run(kept_by_a_block, 2, args=(False,), fabric=nodes)

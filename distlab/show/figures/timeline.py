@@ -7,6 +7,8 @@
 The grey of a lane adds up to `Trace.waited_s`.
 """
 
+from collections.abc import Iterable
+
 from distlab.show.canvas.canvas import (
     MARGIN,
     Canvas,
@@ -52,7 +54,11 @@ _KEY = {
 
 
 def timeline(
-    trace, title: str = "", *, between: tuple[str, str] | None = None
+    trace,
+    title: str = "",
+    *,
+    between: tuple[str, str] | None = None,
+    ranks: Iterable[int] | None = None,
 ) -> Picture:
     """Draw every rank's messages, waiting and work over time, rank 0 on top.
 
@@ -62,6 +68,7 @@ def timeline(
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
     between: two marks that all ranks have set. The time from one to the other is drawn,
         without arrows and marks, and the time each rank waited in the whole run.
+    ranks: those that are drawn, such as `range(8)`; all by default.
 
     Of workers it draws their tasks: see `tasks`; of nodes their messages: see `nodes`.
 
@@ -72,14 +79,17 @@ def timeline(
         return nodes(trace, title)
     if trace.who != "rank":
         return tasks(trace, title)
-    whole = Reading(trace)
-    return Picture(lambda: _drawn(trace, whole, between, title))
+    whole, every = Reading(trace), range(trace.world_size)
+    asked = [*every] if ranks is None else [rank for rank in ranks if rank in every]
+    return Picture(lambda: _drawn(trace, whole, between, asked, title))
 
 
-def _drawn(trace, whole, between, title):
+def _drawn(trace, whole, between, asked, title):
     reading = whole.between(*between) if between else whole
-    ranks, hidden = selected([*range(trace.world_size)], _MOST_LANES)
+    ranks, hidden = selected(asked, _MOST_LANES)
     notes = [left_out("rank", hidden[0], hidden[-1])] if hidden else []
+    if len(asked) < trace.world_size:
+        notes.append(f"Drawn: {plural(len(ranks), 'rank')} of {trace.world_size}.")
     if trace.clock_error_s:
         error = readable_seconds(trace.clock_error_s)
         notes.append(f"Clocks of different nodes may be {error} apart.")
