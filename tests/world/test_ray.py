@@ -405,3 +405,21 @@ def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count):
             assert f"node {number}" in str(caught.value)
             killer.join()
             nodes.add_node(3)
+
+
+@pytest.mark.nightly
+def test_a_node_that_does_not_start_is_started_again(tmp_path, monkeypatch):
+    """Nodes 0 and 2 fail: the head, then the one beside the second head."""
+    left = tmp_path / "left"
+    left.write_text("[0, 2]")
+    monkeypatch.setenv("FAILING_NODES", str(left))
+    monkeypatch.setattr("distlab.engines.ray.local._ENTRY", "flaky_raylets:main")
+    before = leaks.what_there_is()
+    with ray.ray_cluster(nodes=2, cpus=1) as nodes:
+        wait_until(lambda: len(nodes.nodes) == 2, 60)  # Ray knew the one that failed
+        assert run(in_rings, 2, args=(1,), quiet=True, on=nodes).results
+        left.write_text("[0, 1, 2]")
+        with pytest.raises(EngineFailed, match="timed out during startup"):
+            nodes.add_node(1)
+        assert run(in_rings, 2, args=(1,), quiet=True, on=nodes).results
+    assert not leaks.left_since(before)
