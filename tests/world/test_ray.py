@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 
 import leaks
 import psutil
@@ -305,6 +306,7 @@ def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
     assert len(report.worlds[-1].processes) == N
     assert f"{last} was lost, and with it ranks 3, 4 and 5" in report.worlds[1].why
     assert min(report.results[:3]) > max(report.results[3:]) > 5
+    assert 0 < report.trace.clock_error_s < 0.05
 
 
 def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
@@ -379,6 +381,16 @@ def test_the_offset_of_a_clock_is_never_further_off_than_its_error():
         node.look(asked, asked + there - true_offset_s, asked + there + back)
         assert abs(node.offset_s - true_offset_s) <= node.clock_error_s() + 1e-9
     assert node.clock_error_s() < 0.001
+
+
+def test_each_rank_of_an_elastic_world_has_the_clock_of_its_processs_node():
+    here, there = (SimpleNamespace(offset_s=offset_s) for offset_s in (0.0, -9.0))
+    board = SimpleNamespace(offsets_s=[0.0] * 3, clock_error_s=0.1)
+    nodes = object.__new__(processes.NodesProcesses)
+    nodes._nodes, nodes._board = [], board
+    nodes._node_of = {0: here, 1: there, 2: there}
+    nodes.compare_clocks([2, 0])
+    assert board.offsets_s == [-9.0, 0.0, 0.0]
 
 
 @pytest.mark.nightly

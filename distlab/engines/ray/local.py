@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from contextlib import ExitStack
+from functools import partial
 from unittest import mock
 
 from distlab.errors import EngineFailed
@@ -174,8 +175,13 @@ class _Raylets:
     """The raylets of a cluster. Their sockets have short names, as the system asks."""
 
     def __init__(self, folder):
+        from ray._private import services
+
         self._folder, self._count = folder, 0
-        self._started = {}
+        self._started, self._port = {}, 0
+        services.start_ray_process = partial(
+            self._start_process, services.start_ray_process
+        )
         os.environ["RAY_TMPDIR"] = folder
         os.makedirs(os.path.join(folder, "ray"))
 
@@ -198,6 +204,19 @@ class _Raylets:
             how = {"head_node_args": head, "shutdown_at_exit": False}
             self._cluster = Cluster(True, **how)
 
+    def _start_process(self, start, command, kind, *args, **how):
+        """Start one of Ray's processes; tell a raylet the port that its agent gets.
+
+        Ray tells the agent only. The raylet would wait until that has written it to a
+        file, and ends after 15 s: an agent of a busy machine takes longer. Older Rays
+        have no such file.
+        """
+        from ray import _raylet
+
+        if kind == "raylet" and hasattr(_raylet, "DASHBOARD_AGENT_LISTEN_PORT_NAME"):
+            command = [*command, f"--dashboard_agent_listen_port={self._port}"]
+        return start(command, kind, *args, **how)
+
     def _settings(self, cpus):
         self._count += 1
         sockets = {
@@ -205,8 +224,8 @@ class _Raylets:
             for name in ("plasma_store", "raylet")
         }
         how = {"node_ip_address": _LOOPBACK, "object_store_memory": _STORE_BYTES}
-        # A raylet that must find its agents' ports out waits for them, 15 s at most.
         ports = dict(zip(_AGENT_PORTS, _free_ports(len(_AGENT_PORTS)), strict=True))
+        self._port = ports["dashboard_agent_listen_port"]
         return how | sockets | ports | {"num_cpus": cpus}
 
     def add(self, cpus):
