@@ -31,8 +31,8 @@ def results_of(executed: Path) -> dict[str, dict]:
     results, engine = {}, None
     for cell in json.loads(executed.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
-        if imported := re.search(r"from distlab\.engines(?: import |\.)(\w+)", source):
-            engine = imported[1]
+        for line in re.findall(r"from distlab\.engines(.*)", source):
+            engine = next(filter(PACKAGES.get, re.findall(r"\w+", line)), engine)
         for name in re.findall(r'recordings\.result\("([\w -]+)"\)', source):
             assert name == f"{executed.stem[:2]} {cell['id']}", name
             package = PACKAGES[engine]

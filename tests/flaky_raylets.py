@@ -1,4 +1,7 @@
-"""The process of a local Ray cluster, in which the nodes that a file lists fail."""
+"""The process of a local Ray cluster: some nodes fail, or have GPUs that are not there.
+
+FAILING_NODES names a file that lists those that fail, the first node has number 0.
+"""
 
 import json
 import os
@@ -9,7 +12,7 @@ from distlab.engines.ray import local
 
 
 def main(child):
-    """As `local.main`; FAILING_NODES names the file, the first node has number 0."""
+    """As `local.main`, with nodes that fail."""
     from ray._private.node import Node
 
     file = Path(os.environ["FAILING_NODES"])
@@ -24,3 +27,18 @@ def main(child):
 
     with mock.patch.object(Node, "__init__", start_or_fail):
         local.main(child)
+
+
+def with_gpus(child):
+    """As `local.main`, with nodes of two GPUs each, as far as Ray is concerned."""
+    settings = local._Raylets._settings
+    counted = mock.patch.object(
+        local._Raylets, "_settings", lambda *args: settings(*args) | {"num_gpus": 2}
+    )
+    with counted:
+        local.main(child)
+
+
+def says_its_gpus(child):
+    """As a process of a world: send CUDA_VISIBLE_DEVICES."""
+    child.send(os.environ["CUDA_VISIBLE_DEVICES"].encode())

@@ -4,6 +4,7 @@ The oracle is the same call on one machine. A cluster here has its nodes on loop
 """
 
 import ipaddress
+import itertools
 import os
 import random
 import socket
@@ -43,6 +44,8 @@ from distlab.engines import ray
 from distlab.engines.ray import facts, processes
 from distlab.engines.ray.store import StoreServer
 from distlab.launch.network_store import NetworkStore
+from distlab.processes import FrameReceived, anonymous_file
+from distlab.recorder import SharedTrace
 
 N = 6
 
@@ -242,11 +245,11 @@ def _is_loopback(ip):
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def endless(comm, path):
-    """Sum until a node dies, and say when all have begun."""
-    comm.barrier()
-    open(path, "w").close()
-    while True:
+def endless(comm, path, step=1):
+    """Sum until a node dies, and make a file once a rank has made so many steps."""
+    for done in itertools.count():
+        if done == step:
+            open(path, "w").close()
         ring_all_reduce(comm, torch.ones(7))
 
 
@@ -406,18 +409,30 @@ def test_training_on_nodes_gives_what_one_machine_gives(ray_nodes, kind):
 @pytest.mark.nightly
 @pytest.mark.timeout(3000)
 @repeats(10, 50)
-def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count):
-    draw = random.Random(count)
+def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count, tmp_path):
+    """One in ten is killed while the ranks start; -s prints how long the name took."""
+    draw, took_s, before = random.Random(count), [], leaks.what_there_is()
     with ray.ray_cluster(nodes=2, cpus=3) as nodes:
-        for _ in range(count):
-            number = int(nodes.nodes[-1].split()[-1])
-            killer = threading.Timer(draw.uniform(0, 2), nodes.kill_node, [number])
+        for number in range(1, count + 1):
+            begun, step = tmp_path / str(number), draw.randrange(-50, 500)
+            if step < 0:
+                begun.touch()
+
+            def kill(number=number):
+                took_s.append(-time.monotonic())
+                nodes.kill_node(number)
+
+            killer = threading.Thread(target=once_there, args=[begun, kill])
             killer.start()
             with pytest.raises((RankDied, EngineFailed)) as caught:
-                run(in_rings, N, args=(10**6,), quiet=True, on=nodes)
+                run(endless, N, args=(begun, step), quiet=True, on=nodes)
+            took_s[-1] += time.monotonic()
             assert f"node {number}" in str(caught.value)
             killer.join()
+            wait_until(lambda: not _ranks(), 5)
             nodes.add_node(3)
+    assert not leaks.left_since(before)
+    print(f"{count} kills, named after {max(took_s):.2f} s at most: {took_s}")
 
 
 @pytest.mark.nightly
@@ -436,3 +451,34 @@ def test_a_node_that_does_not_start_is_started_again(tmp_path, monkeypatch):
             nodes.add_node(1)
         assert run(in_rings, 2, args=(1,), quiet=True, on=nodes).results
     assert not leaks.left_since(before)
+
+
+@pytest.mark.nightly
+def test_ranks_see_the_gpus_that_ray_gave_to_their_node(monkeypatch):
+    """Ray counts GPUs that are not there; processes say what they would see."""
+    entry = "flaky_raylets:with_gpus"
+    monkeypatch.setattr("distlab.engines.ray.local._ENTRY", entry)
+    with ray.ray_cluster(nodes=2, cpus=3) as nodes:
+        assert nodes.choose_backend("auto", 4) == ("nccl", [])
+        assert _visible(nodes, 4) == ["0,1"] * 4
+        assert len(set(_visible(nodes, 1)[0])) == 1
+        with pytest.raises(InvalidArgument, match="room for 4 ranks, with 1 GPU"):
+            nodes.choose_backend("nccl", 6)
+        backend, notes = nodes.choose_backend("nccl", 6, share_gpu=True)
+        assert backend == "nccl" and notes[0].startswith("6 ranks share 4 GPUs")
+        assert _visible(nodes, 6) == ["0,1"] * 6
+
+
+def _visible(nodes, count):
+    """Return the CUDA_VISIBLE_DEVICES of each process of a world on NCCL."""
+    block, said = anonymous_file("notes"), {}
+    board = SharedTrace(count, block)
+    entry = "flaky_raylets:says_its_gpus"
+    found = nodes.start_processes(range(count), "nccl", board, entry)
+    while len(said) < count:
+        frames = [e for e in found.poll(1) if isinstance(e, FrameReceived)]
+        said |= {frame.index: frame.payload.decode() for frame in frames}
+    found.stop()
+    board.close()
+    os.close(block)
+    return [said[index] for index in range(count)]
