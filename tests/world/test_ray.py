@@ -20,6 +20,7 @@ import psutil
 import pytest
 import torch
 import torch.distributed as dist
+from learner_cells import functions_of
 from soaks import repeats
 from stores import wait_until
 from training_steps import ALL, trained
@@ -255,7 +256,7 @@ def endless(comm, path, step=1):
 
 def once_there(path, act):
     """Act on a thread once a rank has made a file."""
-    wait_until(path.exists)
+    wait_until(path.exists, 120)
     act()
 
 
@@ -414,7 +415,7 @@ def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count, tmp_path)
     draw, took_s, before = random.Random(count), [], leaks.what_there_is()
     with ray.ray_cluster(nodes=2, cpus=3) as nodes:
         for number in range(1, count + 1):
-            begun, step = tmp_path / str(number), draw.randrange(-50, 500)
+            begun, step = tmp_path / str(number), draw.randrange(-10, 100)
             if step < 0:
                 begun.touch()
 
@@ -482,3 +483,32 @@ def _visible(nodes, count):
     board.close()
     os.close(block)
     return [said[index] for index in range(count)]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_functions_of_lessons_10_and_17_run_unchanged_on_three_nodes(tmp_path):
+    ring = functions_of("10_ring_all_reduce")
+    faults = functions_of("17_fault_tolerance")
+    each = [ring[name] for name in ("naive_all_reduce", "my_ring", "adds_once")]
+    calls = [(ring["add_up"], (fn, 1000)) for fn in each]
+    calls += [(ring["random_sums"], (each[1],)), (ring["shift"], (ring["exchange"],))]
+    calls += [(faults[name], ()) for name in ("works", "summed", "checked")]
+    with ray.ray_cluster(nodes=3, cpus=2) as nodes:
+        for fn, args in calls:
+            here, there = on_both(nodes, fn, *args)
+            assert here.results == there.results, fn.__name__
+        killed = {"faults": Kill(2, 74), "timeout_s": 300}
+        whole, broken = (
+            _outcome(faults["train"], (tmp_path / place, 12), nodes, **how)
+            for place, how in (("whole", {}), ("killed", killed))
+        )
+        assert type(broken) is RankDied and broken.rank == 2
+        resumed = _outcome(faults["train"], (tmp_path / "killed", 12), nodes)
+        here = _outcome(faults["train"], (tmp_path / "here", 12), None)
+        assert resumed.results == whole.results == here.results
+        once = sorted([*range(60)] * 4)
+        elastic = run_elastic(
+            faults["train_elastic"], N, args=(20,), on=nodes, quiet=True
+        )
+        assert [sorted(seen) for seen, _ in elastic.results] == [once] * N
