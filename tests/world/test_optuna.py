@@ -66,6 +66,7 @@ def completed(connection):
 KILLED_OFTEN = [KillWorker(k % 4, 5 * k) for k in range(1, 10)]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("trials", "kills"), [(8, KILLS), nightly(200, KILLED_OFTEN)], ids=["few", "many"]
 )

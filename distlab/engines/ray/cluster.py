@@ -155,7 +155,7 @@ class RayCluster:
         return backend, []
 
     def _gpus_per_rank(self, world_size):
-        """Return what Ray reserves: a GPU, or a share where there are fewer."""
+        """Return the GPUs that Ray reserves for a rank: one, or a share of one."""
         gpus = sum(self._totals("GPU").values())
         return 1 if gpus >= world_size else 1 / math.ceil(world_size / (gpus or 1))
 
