@@ -255,9 +255,9 @@ def endless(comm, path, step=1):
         ring_all_reduce(comm, torch.ones(7))
 
 
-def once_there(path, act):
-    """Act on a thread once a rank has made a file."""
-    wait_until(path.exists, 120)
+def once(ready, act):
+    """Act on a thread once something is so, such as that a rank has made a file."""
+    wait_until(ready, 120)
     act()
 
 
@@ -281,7 +281,7 @@ def test_a_node_dies_and_is_named_with_its_ranks_then_another_comes(
     ray_nodes, tmp_path
 ):
     begun, kill = tmp_path / "begun", lambda: ray_nodes.kill_node(1)
-    threading.Thread(target=once_there, args=[begun, kill]).start()
+    threading.Thread(target=once, args=[begun.exists, kill]).start()
     with pytest.raises(
         RankDied, match="node 1 was lost, and with it ranks 3, 4 and 5"
     ) as (caught):
@@ -304,7 +304,7 @@ def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
         ray_nodes.kill_node(number)
         ray_nodes.add_node(3)
 
-    threading.Thread(target=once_there, args=[begun, replace]).start()
+    threading.Thread(target=once, args=[begun.exists, replace]).start()
     how = {"suspect_after_s": 60}  # a busy machine stops a rank for seconds
     report = run_elastic(trains, N, args=(begun,), on=ray_nodes, **how)
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
@@ -417,14 +417,13 @@ def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count, tmp_path)
     with ray.ray_cluster(nodes=2, cpus=3) as nodes:
         for number in range(1, count + 1):
             begun, step = tmp_path / str(number), draw.randrange(-10, 100)
-            if step < 0:
-                begun.touch()
+            ready = _ranks if step < 0 else begun.exists
 
             def kill(number=number):
                 took_s.append(-time.monotonic())
                 nodes.kill_node(number)
 
-            killer = threading.Thread(target=once_there, args=[begun, kill])
+            killer = threading.Thread(target=once, args=[ready, kill])
             killer.start()
             with pytest.raises((RankDied, EngineFailed)) as caught:
                 run(endless, N, args=(begun, step), quiet=True, on=nodes)
