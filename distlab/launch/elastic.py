@@ -168,7 +168,7 @@ class _Elastic:
         self._ended, self._first, self._suspected = {}, None, {}
         self._joining, self._over_at = set(), 0.0
         self._next_look, self._stuck, self._idle = 0.0, None, (None, 0.0)
-        self._block = anonymous_file("distlab-notes")
+        self._block, self._clock_error_s = anonymous_file("distlab-notes"), 0.0
         self.board = SharedTrace(world_size, self._block)
         self.processes = self._started(world_size, on)
         for process in range(world_size):
@@ -305,6 +305,8 @@ class _Elastic:
         self.members, fresh = sorted(self.ready), self._fresh & self.ready
         self._fresh -= fresh
         self.board.regroup(self.members, fresh)
+        self.processes.compare_clocks(self.members)
+        self._clock_error_s = max(self._clock_error_s, self.board.clock_error_s)
         why, self._whys = "; ".join(self._whys), []
         began_s = time.monotonic() - self.board.began
         for process in fresh if self.worlds else ():
@@ -405,7 +407,7 @@ class _Elastic:
         count = len(self._replaced)
         return ElasticReport(
             results=[self.results.get(process) for process in range(count)],
-            trace=Trace(count, self._events),
+            trace=Trace(count, self._events, clock_error_s=self._clock_error_s),
             output=self._console.output(),
             elapsed_s=time.monotonic() - self.board.began,
             backend="gloo",

@@ -18,6 +18,7 @@ __all__ = [
     "check_world_size",
     "choose_backend",
     "count_gpus",
+    "shared_gpus",
     "start_method",
     "usable_cores",
 ]
@@ -161,12 +162,9 @@ def choose_backend(
     gpus = count_gpus()
     if gpus >= world_size:
         return "nccl", []
-    has = f"{gpus} GPUs" if gpus != 1 else "1 GPU"
+    has = _gpus_in_words(gpus)
     if share_gpu and gpus:
-        return "nccl", [
-            f"{world_size} ranks share {has}. NCCL takes each rank for a machine of "
-            "its own, and their messages go through sockets: compare no times."
-        ]
+        return "nccl", [shared_gpus(world_size, gpus)]
     if backend == "nccl":
         hint = ", or share_gpu=True, with which ranks share it" if gpus else ""
         raise InvalidArgument(
@@ -179,3 +177,15 @@ def choose_backend(
         f"gloo, because {world_size} ranks need {world_size} GPUs for NCCL, "
         f"and this machine has {has}."
     ]
+
+
+def shared_gpus(world_size: int, gpus: float) -> str:
+    """Return the note for a report on ranks that share GPUs."""
+    return (
+        f"{world_size} ranks share {_gpus_in_words(gpus)}. NCCL takes each rank for a "
+        "machine of its own, and their messages go through sockets: compare no times."
+    )
+
+
+def _gpus_in_words(gpus):
+    return "1 GPU" if gpus == 1 else f"{gpus:g} GPUs"

@@ -42,8 +42,10 @@ __all__ = [
 class RankHosts(Protocol):
     """What `on=` takes: the nodes of a cluster, which can run ranks."""
 
-    def choose_backend(self, backend: str, world_size: int) -> str:
-        """Return "gloo" or "nccl" for ranks on these nodes.
+    def choose_backend(
+        self, backend: str, world_size: int, *, share_gpu: bool = False
+    ) -> tuple[str, list[str]]:
+        """Return "gloo" or "nccl" for ranks on these nodes, and notes on the choice.
 
         Raises: InvalidArgument if these nodes have not enough for them.
         """
@@ -291,10 +293,8 @@ class World:
 
 def _chosen(backend, world_size, on, share_gpu):
     """Return the backend, and the notes for the report on how ranks start."""
-    if on is not None and share_gpu:
-        raise InvalidArgument("Take on= or share_gpu=, not both: Ray assigns GPUs.")
     if on is not None:
-        return on.choose_backend(backend, world_size), []
+        return on.choose_backend(backend, world_size, share_gpu=share_gpu)
     backend, notes = choose_backend(backend, world_size, share_gpu=share_gpu)
     return backend, [*notes, *start_notes()]
 

@@ -256,6 +256,9 @@ class Processes:
         if index in self.alive and self.pids[index] is not None:
             self._server.signal(self._session, index, self.pids[index], number)
 
+    def compare_clocks(self, members: Sequence[int]) -> None:
+        """Do nothing: processes of one machine have one clock."""
+
     def request_usage(self) -> None:
         """Ask how long the processes ran and waited; a later `poll` sets `usage`."""
         with suppress(OSError):  # the server is gone, which `poll` reports

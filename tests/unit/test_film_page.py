@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.dom import minidom
 
@@ -316,3 +317,10 @@ def test_a_player_shows_itself_as_html_png_and_words():
 
 def test_a_page_of_many_events_stays_small_enough_for_a_notebook():
     assert len(player(ring(8, 417)).html()) < 3e6
+
+
+def test_a_run_on_several_nodes_says_how_far_their_clocks_agree():
+    here, there = ring(), replace(ring(), clock_error_s=0.0003)
+    said = "Clocks of different nodes agree within 300 µs."
+    assert f'<div class="notes">{said}</div>' in player(there).html()
+    assert said in player(there).alt and "Clocks" not in player(here).html()

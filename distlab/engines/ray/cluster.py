@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from distlab.engines.ray import is_installed
 from distlab.engines.ray.actor import actor_class
@@ -17,6 +18,7 @@ from distlab.engines.ray.node import TOKEN_BYTES
 from distlab.engines.ray.processes import NodeAddress, NodesProcesses
 from distlab.engines.ray.ranks import RayRanks
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
+from distlab.launch.machine import shared_gpus
 from distlab.patience import patience
 from distlab.recorder import SharedTrace
 
@@ -63,6 +65,12 @@ def ray_cluster(
         if local:
             local.close()
         raise
+
+
+def _gpus_here():
+    import ray
+
+    return ray.get_gpu_ids()
 
 
 def _check_counts(**counts):
@@ -120,8 +128,10 @@ class RayCluster:
         """The names of the nodes that can run ranks."""
         return [node.name for node in self._alive()]
 
-    def choose_backend(self, backend: str, world_size: int) -> str:
-        """Return "gloo" or "nccl" for ranks on these nodes.
+    def choose_backend(
+        self, backend: str, world_size: int, *, share_gpu: bool = False
+    ) -> tuple[str, list[str]]:
+        """Return "gloo" or "nccl" for ranks on these nodes, and notes on the choice.
 
         Raises: InvalidArgument if the cluster has too few CPUs or GPUs for them.
         """
@@ -130,13 +140,24 @@ class RayCluster:
                 f"backend={backend!r}: choose 'gloo' (CPU), 'nccl' (a GPU for every "
                 "rank) or 'auto'."
             )
-        gpus = self._totals("GPU")
+        if share_gpu and backend == "gloo":
+            raise InvalidArgument("share_gpu=True is for backend='nccl'.")
+        gpus = sum(self._totals("GPU").values())
         if backend == "auto":
-            backend = "nccl" if sum(gpus.values()) >= world_size else "gloo"
+            enough = gpus >= (1 if share_gpu else world_size)
+            backend = "nccl" if enough else "gloo"
         self._check_room(world_size, "CPU", self._cpus_per_rank)
         if backend == "nccl":
-            self._check_room(world_size, "GPU", 1)
-        return backend
+            share = self._gpus_per_rank(world_size) if share_gpu else 1
+            self._check_room(world_size, "GPU", share)
+            if share < 1:
+                return backend, [shared_gpus(world_size, gpus)]
+        return backend, []
+
+    def _gpus_per_rank(self, world_size):
+        """Return the GPUs that Ray reserves for a rank: one, or a share of one."""
+        gpus = sum(self._totals("GPU").values())
+        return 1 if gpus >= world_size else 1 / math.ceil(world_size / (gpus or 1))
 
     def _check_room(self, world_size, kind, each):
         totals = self._totals(kind)
@@ -234,7 +255,7 @@ class RayCluster:
         self._check_open()
         bundle = {"CPU": self._cpus_per_rank}
         if backend == "nccl":
-            bundle["GPU"] = 1
+            bundle["GPU"] = self._gpus_per_rank(count)
         group = placement_group([bundle] * count, self._strategy)
         self._groups.append(group)
         return group
@@ -273,13 +294,42 @@ class RayCluster:
         own = defaultdict(list)
         for number in numbers:
             own[places[bundles[number]]].append(number)
-        return self._opened({nodes[each]: mine for each, mine in own.items()}, how)
+        own = {nodes[each]: mine for each, mine in own.items()}
+        return self._opened(own, how, self._visible_gpus(group, own, bundles))
 
-    def _opened(self, own, how):
+    def _visible_gpus(self, group, own, bundles):
+        """Return node -> CUDA_VISIBLE_DEVICES of its ranks, if they have GPUs.
+
+        A placement group holds the same GPUs for its bundles as long as it lives: a
+        short task in each says which. Local rank r takes the r-th.
+        """
+        import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        share = group.bundle_specs[0].get("GPU")
+        if not share:
+            return {node: {} for node in own}
+        found, ask = {}, ray.remote(_gpus_here)
+        for node, mine in own.items():
+            asked = []
+            for number in mine:
+                where = PlacementGroupSchedulingStrategy(group, bundles[number])
+                how = {"num_cpus": 0, "num_gpus": share, "scheduling_strategy": where}
+                asked.append(ask.options(**how).remote())
+            ids = chain.from_iterable(self._answers([node] * len(mine), asked))
+            visible = ",".join(dict.fromkeys(map(str, ids)))
+            found[node] = {"CUDA_VISIBLE_DEVICES": visible}
+        return found
+
+    def _opened(self, own, how, environments):
         self._check_facts([*own])
         tokens = {node: secrets.token_bytes(TOKEN_BYTES) for node in own}
         asked = [
-            node.actor.open.remote(node.address, tokens[node], how | {"own": mine})
+            node.actor.open.remote(
+                node.address,
+                tokens[node],
+                how | {"own": mine, "environment": environments[node]},
+            )
             for node, mine in own.items()
         ]
         return [
@@ -292,8 +342,8 @@ class RayCluster:
     def _surroundings(self):
         """Return the settings that ranks inherit from here; none on another machine."""
         if not self._local:
-            return {"environment": {}, "path": [], "directory": None}
-        return {"environment": {}, "path": sys.path, "directory": os.getcwd()}
+            return {"path": [], "directory": None}
+        return {"path": sys.path, "directory": os.getcwd()}
 
     def _check_facts(self, nodes):
         """Refuse a node whose Python, torch or distlab is not this process's.

@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from contextlib import ExitStack
+from functools import partial
 from unittest import mock
 
 from distlab.errors import EngineFailed
@@ -24,6 +25,7 @@ from distlab.units import MB
 __all__ = ["LocalCluster", "attach", "main"]
 
 _LOOPBACK = "127.0.0.1"
+_ENTRY = f"{__name__}:main"
 _STARTED_S = 240.0
 _ATTEMPTS = 3
 _STORE_BYTES = 80 * MB  # the least that Ray accepts
@@ -81,34 +83,53 @@ class LocalCluster:
     """A Ray cluster on this machine, whose nodes each claim some CPUs.
 
     The process of the cell is connected to the head, so any other may be killed.
-    address: the head's.
+    address: the head's. A start that fails is repeated: Ray gives a node 30 s, too few
+    on a busy machine, and its head starts once in a process.
 
     Raises: EngineFailed if it does not start.
     """
 
     def __init__(self, nodes: int, cpus: int):
-        self._processes = Processes(
-            1, f"{__name__}:main", disk_folder=True, environment=_SETTINGS
-        )
-        self._said = ""
+        self._processes, self.address = None, ""
         try:
-            folder = self._processes.disk_folder
-            self.address = self._ask(start=nodes, cpus=cpus, folder=folder)
+            self._repeat(lambda until: self._start(cpus, until))
+            for _ in range(nodes - 1):
+                self.add_node(cpus)
         except BaseException:
             self.close()
             raise
 
-    def _ask(self, **request):
+    def _start(self, cpus, until):
+        self.close()
+        how = {"disk_folder": True, "environment": _SETTINGS}
+        self._processes = Processes(1, _ENTRY, **how)
+        self._said = ""
+        folder = self._processes.disk_folder
+        self.address = self._ask(until, start=cpus, folder=folder)
+
+    def _repeat(self, start):
+        """Call `start` until it succeeds, or may not be repeated."""
+        until = time.monotonic() + patience(_STARTED_S)
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return start(until)
+            except EngineFailed:
+                if not left or time.monotonic() > until:
+                    raise
+
+    def _ask(self, until, **request):
         """Return the answer to a request.
 
         Raises: EngineFailed if there is none.
         """
         self._processes.send(0, json.dumps(request).encode())
-        deadline = time.monotonic() + patience(_STARTED_S)
-        while (left_s := deadline - time.monotonic()) > 0:
+        while (left_s := until - time.monotonic()) > 0:
             for event in self._processes.poll(left_s):
                 if isinstance(event, FrameReceived):
-                    return json.loads(event.payload)
+                    answer = json.loads(event.payload)
+                    if "failed" in answer:
+                        raise self._failed(f"failed: {answer['failed']}")
+                    return answer["done"]
                 if isinstance(event, Lines):
                     self._said += event.text
                 elif isinstance(event, Ended):
@@ -121,51 +142,80 @@ class LocalCluster:
 
     def kill_node(self, node_id: str) -> None:
         """Kill a node at once, with all its processes."""
-        self._ask(kill=node_id)
+        self._ask(time.monotonic() + patience(_STARTED_S), kill=node_id)
 
     def add_node(self, cpus: int) -> None:
         """Start one more node."""
-        self._ask(add=cpus)
+        self._repeat(lambda until: self._ask(until, add=cpus))
 
     def close(self) -> None:
         """End all of it, and remove its folder."""
-        self._processes.stop()
+        if self._processes is not None:
+            self._processes.stop()
 
 
 def main(child: Child) -> None:
     """Keep the nodes of a cluster, as the owner's frames request."""
-    order = json.loads(child.receive())
-    folder = os.environ["RAY_TMPDIR"] = order["folder"]
-    os.makedirs(os.path.join(folder, "ray"))
-    nodes = _Raylets(folder)
-    child.send(json.dumps(nodes.start(order["start"], order["cpus"])).encode())
+    nodes = None
     while True:
         request = json.loads(child.receive())
-        if "kill" in request:
-            nodes.kill(request["kill"])
-        else:
-            nodes.add(request["add"])
-        child.send(b"true")
+        if "start" in request:
+            nodes = _Raylets(request["folder"])
+        before = children(os.getpid())
+        try:
+            answer = {"done": nodes.obey(request)}
+        except Exception as error:  # Ray's own are of this class
+            for pid in set(children(os.getpid())) - set(before):
+                os.kill(pid, signal.SIGKILL)
+            answer = {"failed": str(error)}
+        child.send(json.dumps(answer).encode())
 
 
 class _Raylets:
     """The raylets of a cluster. Their sockets have short names, as the system asks."""
 
     def __init__(self, folder):
-        self._folder, self._count = folder, 0
-        self._started = {}
+        from ray._private import services
 
-    def start(self, nodes, cpus):
-        """Start the head and other nodes; return the head's address."""
+        self._folder, self._count = folder, 0
+        self._started, self._port = {}, 0
+        services.start_ray_process = partial(
+            self._start_process, services.start_ray_process
+        )
+        os.environ["RAY_TMPDIR"] = folder
+        os.makedirs(os.path.join(folder, "ray"))
+
+    def obey(self, request):
+        """Do what a frame of the owner requests; return the head's address."""
+        if "start" in request:
+            self.start(request["start"])
+        elif "kill" in request:
+            self.kill(request["kill"])
+        else:
+            self.add(request["add"])
+        return self._cluster.address
+
+    def start(self, cpus):
+        """Start the head."""
         from ray.cluster_utils import Cluster
 
         head = self._settings(cpus) | {"include_dashboard": False}
         with _loopback_stays(True):
             how = {"head_node_args": head, "shutdown_at_exit": False}
-            self._cluster = _started(lambda: Cluster(True, **how))
-        for _ in range(nodes - 1):
-            self.add(cpus)
-        return self._cluster.address
+            self._cluster = Cluster(True, **how)
+
+    def _start_process(self, start, command, kind, *args, **how):
+        """Start one of Ray's processes; tell a raylet the port that its agent gets.
+
+        Ray tells the agent only. The raylet would wait until that has written it to a
+        file, and ends after 15 s: an agent of a busy machine takes longer. Older Rays
+        have no such file.
+        """
+        from ray import _raylet
+
+        if kind == "raylet" and hasattr(_raylet, "DASHBOARD_AGENT_LISTEN_PORT_NAME"):
+            command = [*command, f"--dashboard_agent_listen_port={self._port}"]
+        return start(command, kind, *args, **how)
 
     def _settings(self, cpus):
         self._count += 1
@@ -174,34 +224,19 @@ class _Raylets:
             for name in ("plasma_store", "raylet")
         }
         how = {"node_ip_address": _LOOPBACK, "object_store_memory": _STORE_BYTES}
-        # A raylet that must find its agents' ports out waits for them, 15 s at most.
         ports = dict(zip(_AGENT_PORTS, _free_ports(len(_AGENT_PORTS)), strict=True))
+        self._port = ports["dashboard_agent_listen_port"]
         return how | sockets | ports | {"num_cpus": cpus}
 
     def add(self, cpus):
         """Start a node."""
-        node = _started(
-            lambda: self._cluster.add_node(wait=False, **self._settings(cpus))
-        )
+        node = self._cluster.add_node(wait=False, **self._settings(cpus))
         self._started[node.node_id] = node
 
     def kill(self, node_id):
         """Kill a node with its raylet, which must not stay as a zombie."""
         node = self._started.pop(node_id)
         self._cluster.remove_node(node, allow_graceful=False)
-
-
-def _started(start):
-    """Return the result of `start`; try again if it takes longer than Ray waits."""
-    for left in reversed(range(_ATTEMPTS)):
-        before = children(os.getpid())
-        try:
-            return start()
-        except Exception:
-            if not left:
-                raise
-            for pid in set(children(os.getpid())) - set(before):
-                os.kill(pid, signal.SIGKILL)
 
 
 def _free_ports(count):

@@ -276,8 +276,10 @@ class NodesProcesses:
             for rank, stack in answer["stacks"]
         }
 
-    def compare_clocks(self) -> float:
-        """Set the offsets of the board's clocks; return how wrong one may be.
+    def compare_clocks(self, members: Sequence[int]) -> None:
+        """Set the offsets of the board's clocks, and how wrong one may be.
+
+        members: the process of each rank.
 
         A node's clock was read some time between question and answer, so half of that
         is the error. An older look's error has grown with the clocks' drift.
@@ -289,12 +291,10 @@ class NodesProcesses:
             answers = self._answers(questions, _ANSWER_S)
             for node, answer in answers.items():
                 node.look(asked[node], answer["clock"], answer["arrived"])
-        for node in self._nodes:
-            for rank in node.ranks:
-                self._board.offsets_s[rank] = node.offset_s
+        for rank, process in enumerate(members):
+            self._board.offsets_s[rank] = self._node_of[process].offset_s
         live = [node.clock_error_s() for node in self._nodes if not node.gone]
         self._board.clock_error_s = max(live, default=0.0)
-        return self._board.clock_error_s
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Wait until every process has ended; return False after the time-out."""

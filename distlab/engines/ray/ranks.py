@@ -46,7 +46,7 @@ class RayRanks(Ranks):
         return [(name, list(members)) for name, members in by_node]
 
     def _begin(self, console, faults):
-        self.processes.compare_clocks()
+        self.processes.compare_clocks(range(self.world_size))
         self.board.begin()
         how = {"console": console, "faults": faults}
         return _CallOnNodes(self.processes, self.board, **how)

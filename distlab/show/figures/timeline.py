@@ -32,10 +32,9 @@ from distlab.show.canvas.theme import (
 from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.figures.nodes import nodes
 from distlab.show.figures.tasks import tasks
-from distlab.show.reading.alt_text import headline, left_out, plural, sentences
+from distlab.show.reading.alt_text import clocks, headline, left_out, plural, sentences
 from distlab.show.reading.rounds import selected
 from distlab.show.reading.trace_reading import Reading, trace_of
-from distlab.units import readable_seconds
 
 __all__ = ["timeline"]
 
@@ -90,9 +89,7 @@ def _drawn(trace, whole, between, asked, title):
     notes = [left_out("rank", hidden[0], hidden[-1])] if hidden else []
     if len(asked) < trace.world_size:
         notes.append(f"Drawn: {plural(len(ranks), 'rank')} of {trace.world_size}.")
-    if trace.clock_error_s:
-        error = readable_seconds(trace.clock_error_s)
-        notes.append(f"Clocks of different nodes may be {error} apart.")
+    notes += clocks(trace)
     arrows, clock = _arrows(whole, between, notes), TimeAxis(reading)
     if between:
         clock.caption = f"time since {between[0]}, {clock.unit}"

@@ -7,7 +7,7 @@ from distlab.show.canvas.text import literal
 from distlab.show.player.explain import explain, fault_words, title_of
 from distlab.show.player.geometry import MOST_CHUNKS, Geometry
 from distlab.show.player.shown_steps import gone_ranks, shown_steps_of, tables_at_start
-from distlab.show.reading.alt_text import capital, headline, left_out, plural
+from distlab.show.reading.alt_text import capital, clocks, headline, left_out, plural
 from distlab.show.reading.rounds import in_common, selected
 from distlab.show.reading.trace_reading import Reading
 from distlab.trace import is_lost, members_of
@@ -177,7 +177,7 @@ class Animation:
         return f"{stripe}; an empty cell holds nothing yet."
 
     def _notes(self):
-        notes = []
+        notes = clocks(self.reading.trace)
         if self.world_size > MOST_ROWS:
             notes.append(left_out("rank", MOST_ROWS - 1, self.world_size - 2))
         if self.chunks and not self.geometry.tables:

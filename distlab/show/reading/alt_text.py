@@ -5,7 +5,7 @@ from collections import defaultdict
 from distlab.show.canvas.text import literal
 from distlab.units import readable_bytes, readable_seconds
 
-__all__ = ["capital", "headline", "left_out", "listed", "plural", "sentences"]
+__all__ = ["capital", "clocks", "headline", "left_out", "listed", "plural", "sentences"]
 
 
 def headline(reading) -> str:
@@ -56,6 +56,14 @@ def left_out(noun: str, first: int, last: int) -> str:
     if first == last:
         return f"{noun.capitalize()} {first} is left out."
     return f"{noun.capitalize()}s {first} to {last} are left out."
+
+
+def clocks(trace) -> list[str]:
+    """Return a sentence on the clocks of a run on several nodes, else none."""
+    if not trace.clock_error_s:
+        return []
+    error = readable_seconds(trace.clock_error_s)
+    return [f"Clocks of different nodes agree within {error}."]
 
 
 def listed(things, limit: int, between: str = ", ") -> str:
