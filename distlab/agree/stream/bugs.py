@@ -12,7 +12,7 @@ from distlab.agree.stream.monitors import idle_inputs_ignored, stream_monitors
 from distlab.agree.stream.operators import KeyedCount
 from distlab.agree.stream.source import SourceTask
 from distlab.errors import InvalidArgument
-from distlab.network import Client, fuzz
+from distlab.network import Client, Delivery, fuzz
 from distlab.network.schedules.counterexample import Counterexample, NotFound
 from distlab.trace import Call
 
@@ -81,15 +81,19 @@ class StreamBug(NamedTuple):
     faults: dict[str, Any]
 
 
-_LINES = ((["a b"], ["a"], ["c a"]), (["b"], ["a c"]))
+_LINES = ((["a b"], ["a"]), (["b"], ["c"]))
 _TIMED = (([[1, "a"], [25, "a b"]],), ([[2, "b"]],))
 _COUNT = {"input": _LINES, "workers": 1, "every_s": 0.006}
-_WINDOWS = {"input": _TIMED, "workers": 1, "window_s": 10, "idle_s": 0.02}
+_WINDOWS = {"input": _TIMED, "workers": 1, "window_s": 10, "idle_s": 0.02, "every_s": 9}
 _CRASH = {"crashes": 2}
 
 BUGS = {
     "unaligned barrier": StreamBug(
-        "operator", UnalignedBarrier, "exact snapshots", _COUNT, {}
+        "operator",
+        UnalignedBarrier,
+        "exact snapshots",
+        _COUNT | {"every_s": 0.001},
+        {"delivery": Delivery((0.001, 0.01))},
     ),
     "offset before state": StreamBug(
         "source", OffsetBeforeState, "exact snapshots", _COUNT, _CRASH

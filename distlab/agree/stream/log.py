@@ -40,6 +40,9 @@ class LogBatch(NamedTuple):
     txn: Any = None
     write_id: Any = None
 
+    def __repr__(self):
+        return f"{self.offset}: {self.body.decode(errors='replace')}"
+
 
 def encode(records: Sequence) -> bytes:
     """Return records as bytes.
