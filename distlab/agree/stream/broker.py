@@ -62,6 +62,7 @@ class Broker(ConsumerGroups):
     Invariant: nothing is acknowledged or read before it is durable.
     """
 
+    most_batches = 16  # in one message
     input: tuple = ()  # partition -> batches of records, of a log that is filled
 
     def __init__(
@@ -246,8 +247,6 @@ class Broker(ConsumerGroups):
             yield Send(sender, Fetched(fetch.attempt, fetch.offset, tuple(batches)))
         else:
             self.fetches[sender] = fetch
-
-    most_batches = 4
 
     # clients
 

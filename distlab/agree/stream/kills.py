@@ -36,8 +36,9 @@ def run_with_kills(
     Raises: EngineFailed if the job has not read its log after a minute.
     """
     chance, feeding, ends = random.Random(seed), [True], {}
+    how = {"pause_s": 0.01, "timeout_s": 0.5, "retries": 9999}
     clients = [
-        Client(BROKER, _feed(p, seed, feeding, ends), timeout_s=0.5, retries=10_000)
+        Client(BROKER, _feed(p, seed, feeding, ends), **how)
         for p in range(job.partitions)
     ]
     how = {"delivery": Delivery((0.0, 0.0005)), "seed": seed}
