@@ -84,6 +84,7 @@ class StreamBug(NamedTuple):
 _LINES = ((["a b"], ["a"]), (["b"], ["c"]))
 _TIMED = (([[1, "a"], [25, "a b"]],), ([[2, "b"]],))
 _COUNT = {"input": _LINES, "workers": 1, "every_s": 0.006}
+_ONE = _COUNT | {"input": _LINES[:1], "partitions": 1}
 _WINDOWS = {"input": _TIMED, "workers": 1, "window_s": 10, "idle_s": 0.02, "every_s": 9}
 _CRASH = {"crashes": 2}
 
@@ -96,21 +97,21 @@ BUGS = {
         {"delivery": Delivery((0.001, 0.01))},
     ),
     "offset before state": StreamBug(
-        "source", OffsetBeforeState, "exact snapshots", _COUNT, _CRASH
+        "source", OffsetBeforeState, "exact snapshots", _ONE, _CRASH
     ),
     "flush before snapshot": StreamBug(
-        "operator", FlushBeforeSnapshot, "exact output", _COUNT, _CRASH
+        "operator", FlushBeforeSnapshot, "exact output", _ONE, _CRASH
     ),
     "maximum of watermarks": StreamBug(
         "operator", LargestWatermark, "safe watermarks", _WINDOWS, {}
     ),
     "idle partition": StreamBug("source", IdleStopsTime, "idle inputs", _WINDOWS, {}),
     "replay under new ids": StreamBug(
-        "operator", NewIdsOnReplay, "exact output", _COUNT | {"sink": "idempotent"},
+        "operator", NewIdsOnReplay, "exact output", _ONE | {"sink": "idempotent"},
         _CRASH,
     ),
     "zombie without epoch": StreamBug(
-        "broker", NoEpochs, "fenced producers", _COUNT, _CRASH | {"duplicates": 0.2}
+        "broker", NoEpochs, "fenced producers", _ONE, _CRASH | {"duplicates": 0.2}
     ),
 }
 

@@ -4,13 +4,14 @@
                           coordinator 1
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from distlab.agree.stream.broker import COMMITTED, Broker
 from distlab.agree.stream.coordinator import CheckpointCoordinator
-from distlab.agree.stream.log import PartitionLog, decode
+from distlab.agree.stream.log import LogBatch, PartitionLog, decode
 from distlab.agree.stream.operators import KeyedCount
 from distlab.agree.stream.source import SourceTask, is_event_time
 from distlab.agree.stream.tasks import BROKER, COORDINATOR
@@ -22,6 +23,11 @@ __all__ = ["GUARANTEES", "SINKS", "StreamJob", "StreamResult", "truth", "word_co
 
 GUARANTEES = ("at most once", "at least once", "effectively once")
 SINKS = ("plain", "idempotent", "transactional")
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text."""
+    return text.split()
 
 
 class StreamJob(NamedTuple):
@@ -39,7 +45,7 @@ class StreamJob(NamedTuple):
     workers: int = 2
     guarantee: str = "effectively once"
     sink: str = "transactional"
-    flat_map: Callable = str.split
+    flat_map: Callable = split_words
     window_s: float = 0
     disorder_s: float = 0
     lateness_s: float = 0
@@ -156,17 +162,20 @@ class StreamResult(NamedTuple):
 
 
 def truth(
-    logs: Sequence[PartitionLog],
+    logs: Sequence[Sequence[LogBatch]],
     offsets: dict[int, int] | None = None,
     *,
-    flat_map: Callable = str.split,
+    flat_map: Callable = split_words,
     window_s: float = 0,
 ) -> Counter:
-    """Count the words of a log, up to offsets if given, in one plain loop."""
+    """Count the words of a log, up to offsets if given, in one plain loop.
+
+    logs: partition -> its batches.
+    """
     counts = Counter()
-    for partition, log in enumerate(logs):
-        end = log.end if offsets is None else offsets.get(partition, 0)
-        for batch in log.batches:
+    for partition, batches in enumerate(logs):
+        end = math.inf if offsets is None else offsets.get(partition, 0)
+        for batch in batches:
             for at, record in enumerate(decode(batch.body), batch.offset):
                 if at >= end:
                     break
@@ -179,7 +188,7 @@ def truth(
 
 
 def _logs(saved, count):
-    return [PartitionLog.load(number, saved)[0] for number in range(count)]
+    return [PartitionLog.load(number, saved)[0].batches for number in range(count)]
 
 
 def _output(saved, logs, window_s):
@@ -188,8 +197,8 @@ def _output(saved, logs, window_s):
     for *_, each in saved.get("producers", ()):
         states.update(each)
     counts = Counter()
-    for log in logs:
-        for batch in log.batches:
+    for batches in logs:
+        for batch in batches:
             if batch.txn is None or states.get(batch.txn) == COMMITTED:
                 for row in decode(batch.body):
                     if window_s:

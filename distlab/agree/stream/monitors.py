@@ -59,7 +59,8 @@ def task_view(node: Node) -> TaskView:
 
 @dataclass
 class StreamMonitor(Monitor):
-    """A monitor of a job, which knows the log. logs: of the input, as last seen."""
+    """A monitor of a job, which knows the log. logs: the batches of the
+    input, by partition."""
 
     job: StreamJob
     view: Callable[[Node], TaskView] = task_view
@@ -72,7 +73,10 @@ class StreamMonitor(Monitor):
         """
         one = nodes[node]
         if node == BROKER and one:
-            self.logs = one.logs[: self.job.partitions]
+            ends = sum(len(log.batches) for log in one.logs[: self.job.partitions])
+            if ends != sum(map(len, self.logs)):
+                logs = one.logs[: self.job.partitions]
+                self.logs = [tuple(log.batches) for log in logs]
         self.look(node, one)
 
     def look(self, node: int, one: Any) -> None:

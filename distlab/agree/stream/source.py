@@ -11,6 +11,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from itertools import chain
 from typing import Any
 
 from distlab.agree.stream.channels import (
@@ -170,11 +171,10 @@ class SourceTask(StreamTask):
 
         A key is a word, or of a windowed job (word, start of its window).
         """
-        flat_map, found = self.job.flat_map, Counter()
+        flat_map = self.job.flat_map
         if not self.job.window_s:
-            for record in records:
-                found.update(flat_map(record))
-            return found
+            return Counter(chain.from_iterable(map(flat_map, records)))
+        found = Counter()
         for record in records:
             pair = isinstance(record, list) and len(record) == 2
             time, text = record if pair else (None, "")
