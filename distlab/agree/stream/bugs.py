@@ -111,7 +111,7 @@ BUGS = {
         _CRASH,
     ),
     "zombie without epoch": StreamBug(
-        "broker", NoEpochs, "fenced producers", _ONE, _CRASH | {"duplicates": 0.2}
+        "broker", NoEpochs, "fenced producers", _ONE, _CRASH | {"delivery": Delivery((0.001, 0.03))}
     ),
 }
 
@@ -138,6 +138,7 @@ def fuzz_job(job: StreamJob, seed: int = 0, **how: Any) -> Counterexample | NotF
     if job.window_s:
         more = [Call("produce", 0, ("more", 0, n, [[26 + n, "a"]])) for n in range(3)]
         clients, check = [Client(0, more, pause_s=0.03)], idle_inputs_ignored(job)
-    how = {"until_s": 0.2, "timeout_s": None, "settled": bool(check)} | how
+    how = {"until_s": 0.2, "timeout_s": None, "within_s": 30.0} | how
+    how["settled"] = bool(check)
     watch = {"monitors": stream_monitors(job), "seed": seed}
     return fuzz(job, job.nodes, clients, check, **watch, **how)

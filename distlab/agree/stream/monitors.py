@@ -35,7 +35,7 @@ __all__ = [
 class TaskView(NamedTuple):
     """What monitors read of a task.
 
-    attempt: that it works in. snapshots: (attempt, checkpoint) -> (offset, counts): the
+    attempt: that it works in, 0 if in none. snapshots: (attempt, checkpoint) -> (offset, counts): the
     offset of a source, the counts of an operator, or None. watermark: of an operator,
     None of a source. marks: input -> its last watermark, without idle inputs.
     """
@@ -54,7 +54,8 @@ def task_view(node: Node) -> TaskView:
     }
     marks = getattr(node, "input_marks", {})
     marks = {k: v for k, v in marks.items() if k not in node.idle}
-    return TaskView(node.attempt, taken, getattr(node, "watermark", None), marks)
+    attempt = node.attempt if node.running else 0
+    return TaskView(attempt, taken, getattr(node, "watermark", None), marks)
 
 
 @dataclass

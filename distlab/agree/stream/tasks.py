@@ -46,6 +46,8 @@ class StreamTask(Node):
 
     job: the `StreamJob` that it is part of.
     attempt: the newest that it knows; durable. running: whether it works in it.
+    restored: the checkpoint that it began from. recovering: until the output that
+    belongs to that is committed.
     snapshots: its last two, also on its disk, at places 0 and 1.
     pending: the checkpoint that it has taken and not acknowledged, 0 for none; marks:
     node -> the frame up to which the output belongs to it. durable: the last whose
@@ -61,7 +63,7 @@ class StreamTask(Node):
         self.out: dict[int, ChannelOut] = {}
         self.early: list[tuple[int, Any]] = []
         self.pending = self.durable = self.acked = self.committed = 0
-        self.committing, self.marks = 0, {}
+        self.committing, self.restored, self.recovering, self.marks = 0, 0, False, {}
 
     # for a subclass
 
@@ -139,10 +141,8 @@ class StreamTask(Node):
             self.attempt, self.running, self.restored = attempt, False, checkpoint
             yield Save("attempt", attempt)
             yield Sync(("deploy", attempt))
-        elif attempt == self.attempt and self.running:
+        elif attempt == self.attempt and self.running and not self.recovering:
             yield Send(COORDINATOR, Running(attempt))
-
-    restored = 0
 
     def on_synced(self, token: Hashable) -> Iterator[Effect]:
         """Begin an attempt, or acknowledge a snapshot."""
@@ -161,8 +161,9 @@ class StreamTask(Node):
         self.durable = self.acked = self.committed = checkpoint
         self.running, self.out, self.marks = True, {}, {}
         yield Note(f"attempt {self.attempt} from checkpoint {checkpoint}")
-        yield Send(COORDINATOR, Running(self.attempt))
         yield from self.begin(snapshot)
+        self.recovering, self.marks = True, self._marks()
+        yield from self.acknowledge()
         early, self.early = self.early, []
         for sender, message in early:
             yield from self.on_message(sender, message)
@@ -200,7 +201,10 @@ class StreamTask(Node):
         return all(self.out[to].first >= mark for to, mark in self.marks.items())
 
     def acknowledge(self) -> Iterator[Effect]:
-        """Report a snapshot, or a commit, to the coordinator once it is done."""
+        """Report recovery, a snapshot, or a commit, to the coordinator once done."""
+        if self.recovering and self.is_flushed():
+            self.recovering = False
+            yield Send(COORDINATOR, Running(self.attempt))
         if self.pending and self.may_acknowledge():
             self.acked, self.pending = self.pending, 0
             yield self._acked(self.acked, False)
