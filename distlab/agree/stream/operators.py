@@ -85,15 +85,18 @@ class KeyedCount(Sink):
     inputs: source -> its channel. barriers: inputs whose barrier has come, of the
     checkpoint that is being aligned. blocked_s: input -> how long it was blocked.
     counts: key -> count; of a windowed job the key is (word, start), until the window
-    is closed. late: the same, of what came after that (the side output).
-    marks: input -> its watermark; idle: inputs that are idle. watermark: the operator's.
-    queued: (clock, records' batches that wait), at each change, if the job has `work_s`.
+    is closed. late: the same, of what came after that (the side output). fired: the
+    keys whose present count was put out.
+    input_marks: input -> its watermark; idle: inputs that are idle; idles: how often
+    one became so. watermark: the operator's own; it never falls.
+    queued: (clock, items that wait), at each change, if the job has `work_s`. busy:
+    until that time is over.
     """
 
     def __init__(self, me, peers, job):
         super().__init__(me, peers, job)
         self.inputs, self.barriers, self.busy = {}, set(), False
-        self.since_s, self.blocked_s, self.queued = {}, {}, []
+        self.since_s, self.blocked_s, self.queued, self.idles = {}, {}, [], 0
         self._restore({})
 
     def _restore(self, state):
@@ -178,6 +181,7 @@ class KeyedCount(Sink):
             yield from self.on_barrier(source, item.checkpoint)
         elif type(item) is Idle:
             self.idle.add(source)
+            self.idles += 1
             yield from self.on_watermark()
         else:
             yield from self.count(item)
