@@ -25,7 +25,7 @@ from distlab.agree.stream.channels import (
     OpenProducer,
     Produce,
 )
-from distlab.agree.stream.groups import ConsumerGroups
+from distlab.agree.stream.groups import GROUP_CALLS, ConsumerGroups
 from distlab.agree.stream.log import PartitionLog, decode, encode
 from distlab.errors import InvalidArgument
 from distlab.network import Append, Effect, Note, Refuse, Reply, Send, Sync
@@ -254,13 +254,27 @@ class Broker(ConsumerGroups):
         """Return the input partitions."""
         return range(self.inputs)
 
+    def log_of(self, partition: int) -> PartitionLog:
+        """Return the log of a partition.
+
+        Raises: InvalidArgument if there is none.
+        """
+        if type(partition) is not int or not 0 <= partition < len(self.logs):
+            raise InvalidArgument(f"there is no partition {partition!r}")
+        return self.logs[partition]
+
     def on_client(self, request: int, call: Call) -> Iterator[Effect]:
         """Serve a producer, a reader, or a member of a consumer group."""
-        serve = getattr(self, f"on_{call.op}", None)
-        if call.op in ("join", "leave", "heartbeat", "commit", "committed"):
-            serve = self.on_group_call
-        if call.op not in ("produce", "open", "end", "read") and not serve:
-            yield Refuse(request, f"a broker knows no {call.op!r}", to=1)
+        serve = {
+            "produce": self.on_produce,
+            "open": self.on_open,
+            "end": self.on_end,
+            "read": self.on_read,
+            **dict.fromkeys(GROUP_CALLS, self.on_group_call),
+        }.get(call.op)
+        if serve is None:
+            to = 1 if self.peers else None
+            yield Refuse(request, f"a broker knows no {call.op!r}", to)
             return
         try:
             yield from serve(request, call)
@@ -271,7 +285,7 @@ class Broker(ConsumerGroups):
         """Append a client's records."""
         name, epoch, number, records, *txn = call.value
         item = Produce(call.key, encode(records), len(records), *txn)
-        log = self.logs[call.key]
+        log = self.log_of(call.key)
         refused = self.admit(name, epoch, number, item)
         if not refused:
             yield from self.append(name, epoch, number, item)
@@ -308,8 +322,9 @@ class Broker(ConsumerGroups):
     def on_read(self, request: int, call: Call) -> Iterator[Effect]:
         """Send a client records from an offset on."""
         offset, only_committed = call.value
+        log = self.log_of(call.key)
         end = self.committed_end(call.key) if only_committed else None
-        batches = self.logs[call.key].read(offset, self.most_batches, end)
+        batches = log.read(offset, self.most_batches, end)
         records, next_ = [], offset
         for batch in batches:
             next_ = batch.offset + batch.count

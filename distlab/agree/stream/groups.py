@@ -15,7 +15,9 @@ from typing import Any
 from distlab.network import Effect, Node, Refuse, Reply, Save, SetTimer
 from distlab.trace import Call
 
-__all__ = ["ConsumerGroups"]
+__all__ = ["GROUP_CALLS", "ConsumerGroups"]
+
+GROUP_CALLS = ("join", "leave", "heartbeat", "commit", "committed")
 
 
 class ConsumerGroups(Node):

@@ -106,8 +106,10 @@ class ExactSnapshots(StreamMonitor):
     def look(self, node: int, one: Any) -> None:
         """Remember snapshots; compare them when a checkpoint becomes complete."""
         if one and node in self.job.tasks:
-            for at, state in self.view(one).snapshots.items():
-                self.taken.setdefault((node, *at), state)
+            for at, (offset, counts) in self.view(one).snapshots.items():
+                if (node, *at) not in self.taken:
+                    copy = None if counts is None else dict(counts)
+                    self.taken[node, *at] = offset, copy
         if one and node == COORDINATOR and one.complete > self.complete:
             self.complete = one.complete
             self.compare(one.attempt)
