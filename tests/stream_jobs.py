@@ -144,19 +144,19 @@ class TakesAsItComes(KeyedCount):
         self.inputs = {source: Unordered() for source in self.job.sources}
 
 
+ONE = {"input": ((["a b"], ["a"]),), "partitions": 1, "workers": 1, "every_s": 0.006}
 TWO = {"input": ((["a b"], ["a"]), (["b"], ["c"])), "workers": 1, "every_s": 0.006}
 FAULTS = {"crashes": 2, "power_losses": 2}
 WIDE = {"delivery": Delivery((0.001, 0.01))}
 WRONG = {
-    TakesDuplicates: ("broker", TWO, {"loss": 0.3, "duplicates": 0.3}),
-    ShowsAborted: ("broker", TWO, FAULTS),
-    ForgetsRecovery: ("operator", TWO, FAULTS),
-    AcksUnsynced: ("operator", TWO, FAULTS),
-    AcksUnflushed: ("operator", TWO, FAULTS | {"loss": 0.3}),
+    TakesDuplicates: ("broker", ONE, {"loss": 0.3, "duplicates": 0.3}),
+    ShowsAborted: ("broker", ONE, FAULTS),
+    ForgetsRecovery: ("operator", ONE, FAULTS),
+    AcksUnflushed: ("operator", ONE, FAULTS | {"loss": 0.3}),
     LateSnapshot: ("operator", TWO | {"every_s": 0.001}, FAULTS | WIDE),
     FirstBarrierOnly: ("operator", TWO | {"every_s": 0.001}, WIDE),
     BarrierTooEarly: ("source", TWO | {"capacity": 1, "every_s": 0.001}, {}),
-    OneMissing: ("coordinator", TWO, FAULTS),
+    OneMissing: ("coordinator", ONE, FAULTS),
     TakesAsItComes: ("operator", TWO, {"duplicates": 0.3}),
 }
 

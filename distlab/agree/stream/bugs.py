@@ -16,7 +16,7 @@ from distlab.network import Client, Delivery, fuzz
 from distlab.network.schedules.counterexample import Counterexample, NotFound
 from distlab.trace import Call
 
-__all__ = ["BUGS", "StreamBug", "hunt"]
+__all__ = ["BUGS", "RIGHT", "StreamBug", "fuzz_job", "hunt"]
 
 
 class UnalignedBarrier(KeyedCount):
@@ -66,6 +66,9 @@ class NoEpochs(Broker):
 
     def is_fenced(self, name, epoch):
         return False
+
+
+RIGHT = {"broker": Broker, "source": SourceTask, "operator": KeyedCount}
 
 
 class StreamBug(NamedTuple):
@@ -121,7 +124,7 @@ def hunt(
 ) -> Counterexample | NotFound:
     """Search for a run that a bug breaks, and shrink it.
 
-    kind: a class in its place, such as the correct one, or a learner's. how: of `fuzz`.
+    kind: a class in its place, such as `RIGHT[BUGS[name].role]`, or a learner's. how: of `fuzz`.
 
     Raises: InvalidArgument for an unknown name.
     """

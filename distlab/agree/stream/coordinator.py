@@ -30,6 +30,7 @@ class CheckpointCoordinator(Node):
     {partition: offset}; its reply, as that of "status", is (checkpoint, offsets).
 
     attempt, complete, offsets: durable; the last two of the last complete checkpoint.
+    started: whether the attempt's number is durable.
     phase: "deploy", "idle", "snapshot", "decide" or "commit". missing: the tasks whose
     answer it waits for in this phase. taken: source -> offset in this checkpoint.
     """
@@ -37,7 +38,7 @@ class CheckpointCoordinator(Node):
     def __init__(self, me: int, peers: Sequence[int], job: Any):
         super().__init__(me, peers)
         self.job, self.phase, self.missing = job, "deploy", set()
-        self.attempt = self.complete = 0
+        self.attempt, self.complete, self.started = 0, 0, False
         self.offsets, self.taken, self.waits = {}, {}, {}
 
     def is_complete(self) -> bool:
@@ -56,6 +57,7 @@ class CheckpointCoordinator(Node):
     def begin_attempt(self) -> Iterator[Effect]:
         """Begin an attempt, as soon as its number is durable."""
         self.attempt += 1
+        self.started = False
         self.phase, self.missing = "deploy", {*self.job.tasks}
         yield Note(f"attempt {self.attempt}, checkpoint {self.complete}")
         yield Save("attempt", self.attempt)
@@ -63,9 +65,9 @@ class CheckpointCoordinator(Node):
 
     def on_register(self, sender: int, attempt: int) -> Iterator[Effect]:
         """Begin a new attempt, as a task has lost its memory of this one."""
-        if attempt >= self.attempt:
+        if attempt >= self.attempt or self.phase != "deploy":
             yield from self.begin_attempt()
-        elif self.phase == "deploy":
+        elif self.started:
             yield Send(sender, self.request())
 
     # checkpoints
@@ -92,8 +94,6 @@ class CheckpointCoordinator(Node):
             if self.phase in ("deploy", "snapshot", "commit") and self.started:
                 for task in sorted(self.missing):
                     yield Send(task, self.request())
-
-    started = False  # whether the attempt's number is durable
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
         """Handle a task's message."""

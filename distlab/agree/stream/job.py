@@ -13,7 +13,7 @@ from distlab.agree.stream.broker import COMMITTED, Broker
 from distlab.agree.stream.coordinator import CheckpointCoordinator
 from distlab.agree.stream.log import LogBatch, PartitionLog, decode
 from distlab.agree.stream.operators import KeyedCount
-from distlab.agree.stream.source import SourceTask, is_event_time
+from distlab.agree.stream.source import SourceTask, is_event
 from distlab.agree.stream.tasks import BROKER, COORDINATOR
 from distlab.errors import InvalidArgument
 from distlab.network import Client, Node, Outcome
@@ -180,8 +180,8 @@ def truth(
                 if at >= end:
                     break
                 if not window_s:
-                    counts.update(flat_map(record))
-                elif len(record) == 2 and is_event_time(record[0]):
+                    counts.update(flat_map(record) if type(record) is str else ())
+                elif is_event(record):
                     start = record[0] // window_s * window_s
                     counts.update((word, start) for word in flat_map(record[1]))
     return counts
