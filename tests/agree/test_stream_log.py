@@ -95,7 +95,7 @@ def test_what_a_producer_sends_again_is_written_once_and_a_gap_is_refused():
 def test_a_zombie_is_fenced_by_its_epoch():
     calls = [Call("open", "p"), produce(0, "p", 1, 1, "old"), Call("open", "p")]
     calls += [produce(0, "p", 1, 2, "zombie"), produce(0, "p", 2, 1, "new"), read(0)]
-    results, outcome = of_broker(calls)
+    results, _ = of_broker(calls)
     assert results[0] == 1 and results[2] == 2 and results[3] is None
     assert results[-1] == (2, ["old", "new"])
 

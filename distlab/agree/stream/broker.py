@@ -17,11 +17,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from distlab.agree.stream.channels import (
+    ChannelFrame,
     Credit,
     EndTransaction,
     Fetch,
     Fetched,
-    Frame,
     OpenProducer,
     Produce,
 )
@@ -47,7 +47,7 @@ class Broker(ConsumerGroups):
     """A node with a log of several partitions; a rule is one method.
 
     Calls of clients, besides those of consumer groups: "produce" to partition `key` of
-    (producer, epoch, number, records), or with a fifth, the transaction's number; reply:
+    (producer, epoch, number, records), or with a transaction's number behind; reply:
     the offset after it. "open" of producer `key`: reply: its new epoch, whose first
     number is 1. "end" of producer `key` with (epoch, number, transaction, whether to
     commit, offsets by group). "read" of partition `key` from (offset, whether only
@@ -175,7 +175,7 @@ class Broker(ConsumerGroups):
         yield Append("producers", (name, epoch, number, states or {}))
 
     def open_producer(self, name: Any, epoch: int, commit: tuple | None) -> Iterator:
-        """Begin an epoch: commit one transaction of an earlier one, abort the others."""
+        """Begin an epoch: commit one transaction of an earlier one, abort others."""
         mine = [t for t, s in self.txns.items() if t[0] == name and s == OPEN]
         kept = (name, *commit) if commit else None
         states = {txn: COMMITTED if txn == kept else ABORTED for txn in mine}
@@ -218,7 +218,7 @@ class Broker(ConsumerGroups):
         """Take a producer's frame, or a source's request for batches."""
         if type(message) is Fetch:
             yield from self.serve(sender, message)
-        elif type(message) is Frame:
+        elif type(message) is ChannelFrame:
             self.early.setdefault(sender, {})[message[:2]] = message.item
             yield from self.on_frames(sender)
 

@@ -1,7 +1,7 @@
 """`word_count_job`: the reference job, as nodes of one run, and its truth.
 
-    client ─▶ broker 0 ─▶ sources 2, 3 ─▶ operators 4, 5 ─▶ broker 0
-                          coordinator 1
+client ─▶ broker 0 ─▶ sources 2, 3 ─▶ operators 4, 5 ─▶ broker 0
+                      coordinator 1
 """
 
 import math
@@ -19,7 +19,14 @@ from distlab.errors import InvalidArgument
 from distlab.network import Client, Node, Outcome
 from distlab.trace import Call
 
-__all__ = ["GUARANTEES", "SINKS", "StreamJob", "StreamResult", "truth", "word_count_job"]
+__all__ = [
+    "GUARANTEES",
+    "SINKS",
+    "StreamJob",
+    "StreamResult",
+    "truth",
+    "word_count_job",
+]
 
 GUARANTEES = ("at most once", "at least once", "effectively once")
 SINKS = ("plain", "idempotent", "transactional")
@@ -33,9 +40,9 @@ def split_words(text: str) -> list[str]:
 class StreamJob(NamedTuple):
     """A job; called as job(me, peers) it makes its nodes: `simulate(job, job.nodes)`.
 
-    flat_map: text of a record -> keys. window_s: of a tumbling window, 0 for no windows;
-    records are then [event time, text]. disorder_s: by which an event may be later than
-    one of a later time. lateness_s: how long a window is kept after the watermark.
+    flat_map: text of a record -> keys. window_s: of a tumbling window, 0 for none; with
+    windows records are [event time, text]. disorder_s: how far an event may be behind
+    the latest. lateness_s: how long a window is kept after the watermark.
     idle_s: the time-out after which a silent partition is idle. every_s: between two
     checkpoints. capacity: frames on a channel without credit. work_s: the time that an
     operator takes for a batch. kinds: classes of broker, coordinator, source, operator.
