@@ -37,8 +37,8 @@ class TaskView(NamedTuple):
 
     attempt: that it works in, 0 if in none. snapshots: (attempt, checkpoint) ->
     (offset, counts): the offset of a source, the counts of an operator, or None.
-    watermark: of an operator, None of a source. marks: input -> its last watermark, without idle inputs. idles:
-    how often an input has become idle.
+    watermark: of an operator, None of a source. marks: input -> its
+    last watermark, without idle inputs. idles: how often an input has become idle.
     """
 
     attempt: int
