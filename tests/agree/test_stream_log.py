@@ -128,6 +128,20 @@ def test_a_broker_that_acknowledges_too_early_would_lose_records():
     assert kept(Broker) == ["a"] and kept(AcksBeforeDurable) == []
 
 
+def test_what_a_crash_has_left_is_read_only_after_a_sync():
+    first, again = Broker(0, ()), Broker(0, ())
+    disk = MemoryDisk()
+    for effect in first.on_client(1, produce(0, "p", 0, 0, "a")):
+        if type(effect) is Append:
+            disk.write(effect)
+    (sync,) = again.on_start(disk.values)  # a power loss could still take "a"
+    (reply,) = again.on_client(2, read(0))
+    assert reply.result == (0, [])
+    list(again.on_synced(sync.token))
+    (reply,) = again.on_client(3, read(0))
+    assert reply.result == (1, ["a"])
+
+
 def test_a_full_disk_refuses_and_keeps_what_it_has_acknowledged():
     calls = [produce(n % 2, f"p{n % 2}", 0, n // 2, "x" * 20) for n in range(10)]
     results, outcome = of_broker([*calls, read(0), read(1)], capacity_bytes=100)

@@ -115,9 +115,10 @@ class Broker(ConsumerGroups):
         """Load the log, and learn from it what producers have written."""
         yield from self.load_groups(saved)
         for number in range(len(self.logs)):
-            self.logs[number], cuts = PartitionLog.load(number, saved)
+            log, cuts = PartitionLog.load(number, saved)
+            self.logs[number], log.durable = log, log.start
             yield from cuts
-            for batch in self.logs[number].batches:
+            for batch in log.batches:
                 self._learn(number, batch)
         for name, epoch, number, states in saved.get("producers", ()):
             self._advance(name, epoch, number)
@@ -127,7 +128,7 @@ class Broker(ConsumerGroups):
                 for number, records in enumerate(batches):
                     item = Produce(partition, encode(records), len(records))
                     yield from self.append(f"input {partition}", 0, number, item)
-            yield from self.when_durable()
+        yield from self.when_durable()  # what a crash has left may not be synced
 
     def _learn(self, partition, batch):
         self.used_bytes += batch.size

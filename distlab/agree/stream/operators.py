@@ -10,7 +10,6 @@ snapshot of all tasks is one of the log up to the sources' offsets.
 
 import math
 import zlib
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -203,13 +202,11 @@ class KeyedCount(Sink):
 
     def count(self, rows: Rows) -> Iterator[Effect]:
         """Add to the counts; without windows, put the additions out."""
-        pairs = zip(rows.keys, rows.values, strict=True)
-        counts = self.counts
+        pairs, counts = list(zip(rows.keys, rows.values, strict=True)), self.counts
         if not self.job.window_s:
             for key, value in pairs:
                 counts[key] = counts.get(key, 0) + value
-            output = list(zip(rows.keys, rows.values, strict=True))
-            yield from self.write(output, (rows.partition, rows.offset))
+            yield from self.write(pairs, (rows.partition, rows.offset))
             return
         for key, value in pairs:
             table = self.late if self.is_late(key[1]) else counts
@@ -255,7 +252,3 @@ class KeyedCount(Sink):
             "input_marks": dict(self.input_marks),
             "idle": sorted(self.idle),
         }
-
-    def total(self) -> Counter:
-        """Return the counts of all keys that were not late."""
-        return Counter(self.counts)
