@@ -99,10 +99,8 @@ def test_a_batch_is_a_stream_that_ends():
 
 
 def timed(job, *partitions, **how):
-    """Run a windowed job on a log for each partition."""
-    width = max(map(len, partitions))
-    assert all(len(each) == width for each in partitions)
-    return run(job, [e for row in zip(*partitions, strict=True) for e in row], **how)
+    """Run a windowed job on events for each partition."""
+    return run(job, partitions, by_partition=True, **how)
 
 
 EVENTS = [[1, "a"], [14, "a b"], [9, "a"], [31, "c"], [2, "late"], [40, "end"]]
@@ -138,19 +136,11 @@ def test_disorder_within_its_bound_makes_nothing_late():
 
 
 def test_a_silent_partition_stops_time_until_it_is_idle():
-    events, silent = [[t, "a"] for t in range(0, 80, 10)], [[1, "b"]]
-    for idle_s, fired in ((0.03, 70), (9, 0)):
+    lists = [[t, "a"] for t in range(0, 80, 10)], [[1, "b"]]
+    for idle_s, fired in ((0.03, 70), (9, 1)):
         job = word_count_job(2, 1, window_s=10, idle_s=idle_s, **FAST)
-        clients = job.clients(events + silent, wait=False, batch=1, pause_s=0.01)
-        for each, part in zip(range(2), (events, silent), strict=True):
-            one = word_count_job(1).clients(part, wait=False, batch=1, pause_s=0.02)
-            calls = [call._replace(key=each) for call in one[0].calls]
-            values = [(f"input {each}", *call.value[1:]) for call in calls]
-            calls = [c._replace(value=v) for c, v in zip(calls, values, strict=True)]
-            clients[each] = network.Client(0, calls, pause_s=0.02)
-        outcome = network.simulate(job, job.nodes, clients)
-        operator = outcome.nodes[4]
-        assert (operator.watermark >= fired) and (fired or operator.watermark <= 1)
+        _, outcome = run(job, lists, by_partition=True, batch=1, pause_s=0.02)
+        assert outcome.nodes[4].watermark == fired
 
 
 def test_records_that_are_no_text_are_counted_and_go_no_further():

@@ -156,7 +156,7 @@ def fuzz_job(job: StreamJob, seed: int = 0, **how: Any) -> Counterexample | NotF
     if job.window_s:
         more = [Call("produce", 0, ("more", 0, n, [[26 + n, "a"]])) for n in range(3)]
         clients, check = [Client(0, more, pause_s=0.03)], idle_inputs_ignored(job)
-    how = {"until_s": 0.2, "timeout_s": None, "within_s": 30.0} | how
+    how = {"until_s": 0.2, "timeout_s": None, "within_s": 120.0} | how
     how["settled"] = bool(check)
     watch = {"monitors": stream_monitors(job), "seed": seed}
     return fuzz(job, job.nodes, clients, check, **watch, **how)

@@ -101,15 +101,24 @@ class StreamJob(NamedTuple):
         return (source if me in self.sources else operator)(me, peers, job)
 
     def clients(
-        self, lines: Sequence, *, batch: int = 10, wait: bool = True, **how: Any
+        self,
+        lines: Sequence,
+        *,
+        batch: int = 10,
+        wait: bool = True,
+        by_partition: bool = False,
+        **how: Any,
     ) -> list[Client]:
         """Return clients that append records to the log, and one that waits.
 
-        lines: dealt to the partitions in turn; or a list for each partition, if its
-            items are lists of strings.  batch: records in one append.
+        lines: records, dealt to the partitions in turn; or `by_partition`, a list of
+            records for each. batch: records in one append.
         how: of each `Client`; they ask again until they are answered.
         """
-        parts = [list(lines[p :: self.partitions]) for p in range(self.partitions)]
+        count = range(self.partitions)
+        parts = [
+            list(lines[p] if by_partition else lines[p :: len(count)]) for p in count
+        ]
         how = {"timeout_s": 1.0, "retries": 1000} | how
         clients = []
         for partition, part in enumerate(parts):
