@@ -95,7 +95,7 @@ class StreamTask(Node):
     # attempts
 
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
-        """RegisterTask; whatever was in memory is lost, so a new attempt must begin."""
+        """Register: what was in memory is lost, so a new attempt must begin."""
         self.attempt = saved.get("attempt", 0)
         for place in (0, 1):
             if f"snapshot {place}" in saved:
