@@ -26,6 +26,21 @@ class Frame(NamedTuple):
     number: int
     item: Any
 
+    @property
+    def in_picture(self) -> str:
+        """The item in the words of a picture."""
+        match self.item:
+            case Barrier(checkpoint):
+                return f"barrier {checkpoint}"
+            case Rows():
+                pairs = zip(self.item.keys, self.item.values, strict=True)
+                return "rows " + ", ".join(f"{key} {n}" for key, n in pairs)
+            case Produce():
+                return f"write {self.item.body.decode()}"
+            case EndTransaction(txn, _, commit):
+                return f"{'commit' if commit else 'abort'} transaction {txn}"
+        return "open producer" if type(self.item) is OpenProducer else "idle"
+
 
 class Credit(NamedTuple):
     """Receiver to sender: all frames below this number are processed."""
