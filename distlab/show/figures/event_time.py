@@ -80,8 +80,9 @@ def _drawn(events, watermarks, window_s, title):
         write(page, MARGIN, low - _BAND / 2, name, size=_SIZE)
     spots = [(left + (k + 0.5) * pitch, height(t)) for k, t in enumerate(events)]
     _draw_watermark(page, left, pitch, [height(mark) for mark in watermarks])
-    before = [float("-inf"), *watermarks]
-    late = [(t // window_s + 1) * window_s <= m for t, m in zip(events, before)]
+    before = [float("-inf"), *watermarks[:-1]]
+    pairs = zip(events, before, strict=True)
+    late = [(time // window_s + 1) * window_s <= mark for time, mark in pairs]
     for is_late, marker, color in ((0, "o", rank_color(_ON_TIME)), (1, "X", WARNING)):
         own = [spot for spot, so in zip(spots, late, strict=True) if so == is_late]
         xs, ys = [x for x, _ in own], [y for _, y in own]
