@@ -3,7 +3,7 @@
     Trigger ─▶ all tasks ─ Acked ─▶ all? ─ Save, Sync ─▶ complete ─ Complete ─▶ commit
 
 One checkpoint is under way at a time. It is complete as soon as the coordinator's disk
-says so; then the output that belongs to it is committed, if need be by the next attempt.
+says so; then what belongs to it is committed, if need be by the next attempt.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -13,11 +13,21 @@ from distlab.agree.stream.channels import (
     Acked,
     Complete,
     Deploy,
-    Register,
+    RegisterTask,
     Running,
     Trigger,
 )
-from distlab.network import Effect, Node, Note, Refuse, Reply, Save, Send, SetTimer, Sync
+from distlab.network import (
+    Effect,
+    Node,
+    Note,
+    Refuse,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+    Sync,
+)
 from distlab.trace import Call
 
 __all__ = ["CheckpointCoordinator"]
@@ -30,6 +40,7 @@ class CheckpointCoordinator(Node):
     {partition: offset}; its reply, as that of "status", is (checkpoint, offsets).
 
     attempt, complete, offsets: durable; the last two of the last complete checkpoint.
+    started: whether the attempt's number is durable.
     phase: "deploy", "idle", "snapshot", "decide" or "commit". missing: the tasks whose
     answer it waits for in this phase. taken: source -> offset in this checkpoint.
     """
@@ -37,7 +48,7 @@ class CheckpointCoordinator(Node):
     def __init__(self, me: int, peers: Sequence[int], job: Any):
         super().__init__(me, peers)
         self.job, self.phase, self.missing = job, "deploy", set()
-        self.attempt = self.complete = 0
+        self.attempt, self.complete, self.started = 0, 0, False
         self.offsets, self.taken, self.waits = {}, {}, {}
 
     def is_complete(self) -> bool:
@@ -56,6 +67,7 @@ class CheckpointCoordinator(Node):
     def begin_attempt(self) -> Iterator[Effect]:
         """Begin an attempt, as soon as its number is durable."""
         self.attempt += 1
+        self.started = False
         self.phase, self.missing = "deploy", {*self.job.tasks}
         yield Note(f"attempt {self.attempt}, checkpoint {self.complete}")
         yield Save("attempt", self.attempt)
@@ -63,9 +75,9 @@ class CheckpointCoordinator(Node):
 
     def on_register(self, sender: int, attempt: int) -> Iterator[Effect]:
         """Begin a new attempt, as a task has lost its memory of this one."""
-        if attempt >= self.attempt:
+        if attempt >= self.attempt or self.phase != "deploy":
             yield from self.begin_attempt()
-        elif self.phase == "deploy":
+        elif self.started:
             yield Send(sender, self.request())
 
     # checkpoints
@@ -93,11 +105,9 @@ class CheckpointCoordinator(Node):
                 for task in sorted(self.missing):
                     yield Send(task, self.request())
 
-    started = False  # whether the attempt's number is durable
-
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
         """Handle a task's message."""
-        if type(message) is Register:
+        if type(message) is RegisterTask:
             yield from self.on_register(sender, message.attempt)
         elif message.attempt != self.attempt:
             return

@@ -26,7 +26,7 @@ from distlab.agree.stream.log import LogBatch, decode
 from distlab.agree.stream.tasks import BROKER, Snapshot, StreamTask
 from distlab.network import CancelTimer, Effect, Save, Send, SetTimer, Sync
 
-__all__ = ["LATEST_S", "SourceTask", "is_event_time"]
+__all__ = ["LATEST_S", "SourceTask", "is_event", "is_event_time"]
 
 LATEST_S = 253_402_300_800  # the year 10000, in seconds since 1970
 
@@ -37,14 +37,20 @@ def is_event_time(time: Any) -> bool:
     return real and 0 <= time < LATEST_S  # NaN is not
 
 
+def is_event(record: Any) -> bool:
+    """Return True for a list of an event time and a text."""
+    pair = isinstance(record, list) and len(record) == 2
+    return pair and is_event_time(record[0]) and isinstance(record[1], str)
+
+
 class SourceTask(StreamTask):
     """The source of partition `partition`; a rule is replaced by its method.
 
     offset: of the next record to pass on. watermark: -inf before the first event.
     ready: batches that were fetched, and wait for credit. held: those whose offset is
     not durable, of a job that delivers at most once. silent: True after a time-out
-    without a record. malformed: the number of records whose event time is out of all
-    bounds; they are counted, and go no further.
+    without a record. malformed: the number of records that are no text, or whose event
+    time is out of all bounds; they go no further.
     Invariant: all records below `offset` are in the channels, before the next barrier.
     """
 
@@ -167,20 +173,23 @@ class SourceTask(StreamTask):
             yield channel.put(Rows(*about, self.watermark))
 
     def counts(self, records: list) -> Counter:
-        """Return how often each key occurs, and move the watermark.
+        """Count each key, and move the watermark.
 
         A key is a word, or of a windowed job (word, start of its window).
         """
         flat_map = self.job.flat_map
         if not self.job.window_s:
+            if {*map(type, records)} - {str}:
+                texts = [record for record in records if type(record) is str]
+                self.malformed += len(records) - len(texts)
+                records = texts
             return Counter(chain.from_iterable(map(flat_map, records)))
         found = Counter()
         for record in records:
-            pair = isinstance(record, list) and len(record) == 2
-            time, text = record if pair else (None, "")
-            if not is_event_time(time):
+            if not is_event(record):
                 self.malformed += 1
                 continue
+            time, text = record
             start = self.window_of(time)
             found.update((word, start) for word in flat_map(text))
             self.watermark = self.next_watermark(time)
