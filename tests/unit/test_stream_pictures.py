@@ -5,7 +5,16 @@ import math
 import pytest
 from artists import assert_legible, drawn, words
 
-from distlab.agree.stream.channels import Barrier, EndTransaction, Frame, Produce, Rows
+from distlab.agree.stream.channels import (
+    Acked,
+    Barrier,
+    ChannelFrame,
+    EndTransaction,
+    Fetched,
+    Produce,
+    Rows,
+    Trigger,
+)
 from distlab.errors import InvalidArgument
 from distlab.show import event_time, partition_log
 
@@ -65,9 +74,12 @@ def test_events_that_cannot_be_drawn_are_refused(events, marks, window_s):
         event_time(events, marks, window_s=window_s)
 
 
-def test_a_frame_in_a_picture_is_its_item():
+def test_messages_in_a_picture_have_few_words():
     rows = Rows(0, 0, ("a", "b"), (2, 1), 0.0)
     items = [Barrier(3), rows, Produce(1, b'[["a",1]]', 1), EndTransaction(3, {})]
-    said = [Frame(1, 0, item).in_picture for item in items]
+    said = [ChannelFrame(1, 0, item).in_picture for item in items]
     assert said[:2] == ["barrier 3", "rows a 2, b 1"]
     assert said[2:] == ['write [["a",1]]', "commit transaction 3"]
+    others = Fetched(1, 4, ("x",)), Trigger(1, 3), Acked(1, 3, False, None)
+    said = [each.in_picture for each in others]
+    assert said == ["1 batch from 4", "trigger 3", "snapshot 3"]

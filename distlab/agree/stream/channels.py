@@ -115,6 +115,12 @@ class Fetched(NamedTuple):
     offset: int
     batches: tuple
 
+    @property
+    def in_picture(self) -> str:
+        """The message in the words of a picture."""
+        count = len(self.batches)
+        return f"{count} batch{'es' * (count != 1)} from {self.offset}"
+
 
 class RegisterTask(NamedTuple):
     """Task to coordinator: it has started, and has lost attempt `attempt`."""
@@ -141,6 +147,11 @@ class Trigger(NamedTuple):
     attempt: int
     checkpoint: int
 
+    @property
+    def in_picture(self) -> str:
+        """The message in the words of a picture."""
+        return f"trigger {self.checkpoint}"
+
 
 class Complete(NamedTuple):
     """Coordinator to task: the checkpoint is complete, commit what belongs to it."""
@@ -159,6 +170,11 @@ class Acked(NamedTuple):
     checkpoint: int
     committed: bool
     offset: int | None
+
+    @property
+    def in_picture(self) -> str:
+        """The message in the words of a picture."""
+        return f"{'committed' if self.committed else 'snapshot'} {self.checkpoint}"
 
 
 class ChannelOut:
