@@ -17,7 +17,7 @@ from distlab.show.reading.alt_text import plural
 __all__ = ["partition_log"]
 
 _SIZE, _WIDEST, _MOST = 8.25, 1.5, 24
-_HEAD, _BOX, _READER, _GAP = 0.34, 0.4, 0.21, 0.22
+_HEAD, _BOX, _READER, _GAP = 0.34, 0.44, 0.21, 0.22
 
 
 def partition_log(
@@ -77,6 +77,6 @@ def _draw_records(page, y, width, records):
         box = (x + 0.02, y, x + width - 0.02, y + _BOX)
         bars(page, [box], TRACK, edge=WAITING, gid="record")
         how = {"align": "center", "on": None}
-        write(page, x + width / 2, y + 0.11, str(offset), size=7, color=MUTED, **how)
+        write(page, x + width / 2, y + 0.12, str(offset), color=MUTED, **how)
         words = fitted(literal(record), width - 0.1, _SIZE)
-        write(page, x + width / 2, y + 0.27, words, size=_SIZE, color=INK, **how)
+        write(page, x + width / 2, y + 0.31, words, size=_SIZE, color=INK, **how)
