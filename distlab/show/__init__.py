@@ -29,6 +29,8 @@
     quorums(3, writes=2, reads=2)   # the replicas that a read and a write share
     commit_states(nodes, txn)   # a transaction's state at each node, who is in doubt
     models()                    # consistency models, strong to weak
+    partition_log(logs, offsets)    # records by offset, and where each group reads
+    event_time(events, marks, window_s=10)  # windows, watermark, late events
     rungs(run)                  # trials of a tuning run by rung, and their promotions
     tradeoff(survey)            # latency against the minority's answered calls
     source(function)            # the code itself
@@ -43,6 +45,7 @@ from distlab.show.figures.amdahl import amdahl
 from distlab.show.figures.causal_triangle import causal_triangle
 from distlab.show.figures.commit_states import commit_states
 from distlab.show.figures.dataflow import dataflow
+from distlab.show.figures.event_time import event_time
 from distlab.show.figures.experts import experts
 from distlab.show.figures.goodput_timeline import goodput_timeline
 from distlab.show.figures.histogram import histogram
@@ -52,6 +55,7 @@ from distlab.show.figures.matrices import matrices
 from distlab.show.figures.memory import memory
 from distlab.show.figures.mesh import mesh
 from distlab.show.figures.models import models
+from distlab.show.figures.partition_log import partition_log
 from distlab.show.figures.pipeline import pipeline
 from distlab.show.figures.quorums import quorums
 from distlab.show.figures.rates import rates
@@ -79,6 +83,7 @@ __all__ = [
     "commit_states",
     "compare",
     "dataflow",
+    "event_time",
     "experts",
     "folded",
     "goodput_timeline",
@@ -89,6 +94,7 @@ __all__ = [
     "memory",
     "mesh",
     "models",
+    "partition_log",
     "pipeline",
     "player",
     "quorums",

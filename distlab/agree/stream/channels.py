@@ -26,6 +26,21 @@ class ChannelFrame(NamedTuple):
     number: int
     item: Any
 
+    @property
+    def in_picture(self) -> str:
+        """The item in the words of a picture."""
+        match self.item:
+            case Barrier(checkpoint):
+                return f"barrier {checkpoint}"
+            case Rows():
+                pairs = zip(self.item.keys, self.item.values, strict=True)
+                return "rows " + ", ".join(f"{key} {n}" for key, n in pairs)
+            case Produce():
+                return f"write {self.item.body.decode()}"
+            case EndTransaction(txn, _, commit):
+                return f"{'commit' if commit else 'abort'} transaction {txn}"
+        return "open producer" if type(self.item) is OpenProducer else "idle"
+
 
 class Credit(NamedTuple):
     """Receiver to sender: all frames below this number are processed."""
@@ -100,6 +115,12 @@ class Fetched(NamedTuple):
     offset: int
     batches: tuple
 
+    @property
+    def in_picture(self) -> str:
+        """The message in the words of a picture."""
+        count = len(self.batches)
+        return f"{count} batch{'es' * (count != 1)} from {self.offset}"
+
 
 class RegisterTask(NamedTuple):
     """Task to coordinator: it has started, and has lost attempt `attempt`."""
@@ -126,6 +147,11 @@ class Trigger(NamedTuple):
     attempt: int
     checkpoint: int
 
+    @property
+    def in_picture(self) -> str:
+        """The message in the words of a picture."""
+        return f"trigger {self.checkpoint}"
+
 
 class Complete(NamedTuple):
     """Coordinator to task: the checkpoint is complete, commit what belongs to it."""
@@ -144,6 +170,11 @@ class Acked(NamedTuple):
     checkpoint: int
     committed: bool
     offset: int | None
+
+    @property
+    def in_picture(self) -> str:
+        """The message in the words of a picture."""
+        return f"{'committed' if self.committed else 'snapshot'} {self.checkpoint}"
 
 
 class ChannelOut:
