@@ -67,7 +67,7 @@ def no_rank_left(request):
     """Fail a test after which a process server has processes still."""
     yield
     if "ray_nodes" in request.fixturenames:
-        wait_until(lambda: not _ranks(), 5)
+        wait_until(lambda: not _ranks())
 
 
 def _ranks():
@@ -257,7 +257,7 @@ def endless(comm, path, step=1):
 
 def once(ready, act):
     """Act on a thread once something is so, such as that a rank has made a file."""
-    wait_until(ready, 120)
+    wait_until(ready, 600)  # the run itself has a limit
     act()
 
 
@@ -433,7 +433,7 @@ def test_a_node_killed_at_any_moment_is_named_and_nothing_hangs(count, tmp_path)
             print(said, flush=True)
             assert f"node {number}" in str(caught.value)
             killer.join()
-            wait_until(lambda: not _ranks(), 5)
+            wait_until(lambda: not _ranks())
             nodes.add_node(3)
     assert not leaks.left_since(before)
 
