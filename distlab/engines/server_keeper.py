@@ -40,14 +40,22 @@ _LINES = 500
 
 @dataclass
 class _Server:
-    """A server's process, its exit status, and the last lines of its output."""
+    """A server's process, its exit status, and the last lines of its output.
+
+    earlier: the last lines of processes in the same place before this one.
+    """
 
     pid: int | None = None
     output: int | None = None
     status: int | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     lines: deque = field(default_factory=lambda: deque(maxlen=_LINES))
+    earlier: list = field(default_factory=list)
     rest: bytes = b""
+
+    def last_lines(self):
+        """Return the last lines of all processes in this place."""
+        return [*self.earlier, *self.lines][-_LINES:]
 
 
 def main(child: Child) -> None:
@@ -144,7 +152,8 @@ class _ServerKeeper:
         if before is not None:
             await before.ended.wait()
             await self._until_nothing_is_left()
-        server = _Server(lines=before.lines if before else deque(maxlen=_LINES))
+            self._listen(before)
+        server = _Server(earlier=before.last_lines() if before else [])
         output, theirs = os.pipe()
         server_keeper = os.getpid()
         server.pid = os.fork()
@@ -204,11 +213,12 @@ class _ServerKeeper:
             ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
             self._shared = described, number
 
-    async def log(self, name):
-        """Return the last lines that a server has printed."""
+    async def log(self, name, since_start=False):
+        """Return the last lines that a server has printed, before its restarts too."""
         server = self._servers.get(name, _Server())
         self._listen(server)
-        return [line.decode(errors="replace") for line in server.lines]
+        lines = server.lines if since_start else server.last_lines()
+        return [line.decode(errors="replace") for line in lines]
 
     def _listen(self, server):
         """Read the available output of a server into its lines."""

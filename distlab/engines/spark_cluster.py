@@ -116,7 +116,7 @@ class SparkCluster(Servers):
 
     def _answers(self, member):
         begun = "Successfully registered" if member else "I have been elected leader"
-        return begun in self.log(member)
+        return begun in self._log_since_start(member)
 
 
 def _address(member):

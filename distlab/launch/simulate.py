@@ -100,6 +100,8 @@ def _failure(engine, board, timeout_s):
         if state in ("done", "raised", "died")
     }
     failed = [o for o in outcomes.values() if o.how != "returned"]
+    if len(outcomes) < engine.world_size and not failed:
+        failed = [_raised(engine, *each) for each in engine.unraised[:1]]
     facts = {"outcomes": outcomes, "stacks": engine.stacks}
     if engine.interrupted:
         return Failure("interrupted", **facts)
@@ -115,11 +117,13 @@ def _failure(engine, board, timeout_s):
 
 
 def _outcome(engine, rank, state):
-    how = {"done": "returned", "raised": "raised", "died": "died"}[state]
-    value, details = engine.values[rank], {}
-    if state == "died":
-        value = -9
+    value = engine.values[rank]
     if state == "raised":
-        details = described(value)
-        details["disagreement"] = isinstance(value, Disagreement)
-    return RankOutcome(rank, how, engine.clock.now, value, details)
+        return _raised(engine, rank, value)
+    how, value = ("died", -9) if state == "died" else ("returned", value)
+    return RankOutcome(rank, how, engine.clock.now, value, {})
+
+
+def _raised(engine, rank, error):
+    details = described(error) | {"disagreement": isinstance(error, Disagreement)}
+    return RankOutcome(rank, "raised", engine.clock.now, error, details)

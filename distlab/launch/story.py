@@ -25,6 +25,7 @@ __all__ = ["progress", "tell"]
 _SHOWN_RANKS = 16
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
 _KEEP_IT = "--page out.html and --trace out.json keep what led here."
+_NONE_FREES = "No message is in flight that could free any of them."
 _SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
 # Advice on errors whose message has these words.
 _FOR_CELLS = {
@@ -156,17 +157,27 @@ class _Story:
             if crossed or any(now.call >= 0 for now in notes):
                 cause, hint = self._crossed(cycle), _SAME_ORDER
         else:
-            lost = [r for r, missing in stuck.items() if missing - stuck.keys()]
-            waiter = min(lost, key=lambda r: len(stuck[r]))
-            returned = sorted(stuck[waiter] - stuck.keys())
-            rank, have = returned[0], "has" if len(returned) == 1 else "have"
-            call = self.scene.call(waiter, self.board.now(waiter))
-            whose = ranks_in_words(returned)
-            cause = f"rank {waiter} waits in {call}, but {whose} {have} returned"
-            hint = "Count the sends and receives between the two: they must be equal."
+            rank, cause, hint = self._without_end()
         error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)
         error.cycle = cycle
         return error
+
+    def _without_end(self):
+        """Return (rank, cause, hint) of ranks that wait, though not in a cycle."""
+        stuck, ended = self.failure.stuck, self.failure.outcomes
+        lost = [r for r, missing in stuck.items() if missing - stuck.keys()]
+        if not lost:  # a simulated rank's collective can wait for itself
+            left = [rank for rank in self.scene.everyone if rank not in ended]
+            wait = "wait, and none" if len(left) > 1 else "waits, and never"
+            return left[0], f"{ranks_in_words(left)} {wait} can continue", _NONE_FREES
+        waiter = min(lost, key=lambda r: len(stuck[r]))
+        returned = sorted(stuck[waiter] - stuck.keys())
+        have = "has" if len(returned) == 1 else "have"
+        call = self.scene.call(waiter, self.board.now(waiter))
+        whose = ranks_in_words(returned)
+        cause = f"rank {waiter} waits in {call}, but {whose} {have} returned"
+        hint = "Count the sends and receives between the two: they must be equal."
+        return returned[0], cause, hint
 
     def _crossed(self, cycle):
         """Return the cycle as text: each rank, its collective, its group, the next."""
@@ -187,7 +198,7 @@ class _Story:
             return (
                 "Every rank receives, and none has sent. One of them must send first."
             )
-        return "No message is in flight that could free any of them."
+        return _NONE_FREES
 
     def _mismatch(self):
         """Return the error about ranks that called another collective, or one less."""

@@ -71,7 +71,7 @@ class SimulatedStarted:
             self._result = self._call()
         except Exception as error:
             self._error = error
-            self._comm._unraised.append(self)
+            engine.unraised.append((op.rank, error))
         op.end = engine.clock.now
         if op.waiting:
             engine.clock.wake(op.who, op.end)
@@ -84,8 +84,8 @@ class SimulatedStarted:
         """Wait until the collective has ended; return its result or raise its error."""
         self._comm._wait_for(self._op)
         if self._error is not None:
-            if self in self._comm._unraised:
-                self._comm._unraised.remove(self)
+            unraised = self._comm._engine.unraised
+            unraised[:] = [each for each in unraised if each[1] is not self._error]
             raise self._error
         return self._result
 
@@ -104,7 +104,7 @@ class SimulatedComm:
         self.ranks, self.group = engine.everyone, ""
         self._engine, self._me, self._number = engine, rank, 0
         self._asked_s = -inf
-        self._started, self._unraised, self._of_rank = deque(), [], [self]
+        self._started, self._of_rank = deque(), [self]
         self._splits = Counter()
 
     def __repr__(self):
@@ -222,7 +222,7 @@ class SimulatedComm:
         other.ranks, other.world_size = ranks, len(ranks)
         other.rank = ranks.index(self._me)
         other._number = self._engine.table.number_of(other.group)
-        other._started, other._unraised = deque(), []
+        other._started = deque()
         self._of_rank.append(other)
         return other
 
@@ -273,8 +273,9 @@ class SimulatedComm:
         self._catch_up()
         for comm in self._of_rank:
             comm._drain()
-            for each in comm._unraised:
-                each.wait()
+        for rank, error in self._engine.unraised:
+            if rank == self._me:
+                raise error
 
     @property
     def _now_s(self):

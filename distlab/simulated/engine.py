@@ -160,6 +160,7 @@ class Engine:
     that it is inside of.
     progress: the progress display.
     current: coroutine -> the Op that it is suspended for, if any.
+    unraised: (rank, error) of started collectives that nobody has waited for since.
     meetings: (rank, group) -> the words of the collectives it has entered.
     stacks: rank -> frames, innermost first, of a rank that did not finish, at the end.
     interrupted: True if Ctrl-C was that end.
@@ -174,7 +175,7 @@ class Engine:
         self.ended_s, self.running = 0.0, -1
         self.states = [RUNNING] * world_size
         self.values = [None] * world_size
-        self.current = [None] * world_size
+        self.current, self.unraised = [None] * world_size, []
         self.steps = [0] * world_size
         self.rounds = [0] * world_size
         self.ahead_s = [0.0] * world_size

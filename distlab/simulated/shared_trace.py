@@ -38,9 +38,7 @@ class SimulatedBoard:
 
     def now(self, rank: int) -> Now:
         """Return the current state of `rank`."""
-        engine, op = self._engine, self._engine.current[rank]
-        if op is not None and op.kind == "start":  # its started collective is running
-            op = engine.current[engine.besides[rank, op.group]]
+        engine, op = self._engine, self._beneath(rank, self._engine.current[rank])
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
         now_s, step = engine.clock.now, engine.steps[rank]
@@ -57,13 +55,22 @@ class SimulatedBoard:
             bytes_out, bytes_in, step, "", now_s, group,
         )  # fmt: skip
 
+    def _beneath(self, rank, op):
+        """Return what a started collective waits for, if `op` is to wait for one."""
+        groups = set()
+        while op is not None and op.kind == "start" and op.group not in groups:
+            groups.add(op.group)  # a collective may wait for itself
+            op = self._engine.current[self._engine.besides[rank, op.group]]
+        return op
+
     def _any_of(self, rank, op):
         """Return the messages each of which would free a rank, as `any_words` does."""
         if isinstance(op, AnyOp):
+            ops = [self._beneath(rank, each) for each in op.ops]
             waits = [
                 (p, w, n, self._names[o.group])
                 for o, w, p, n, _ in self._pending
-                if o in op.ops
+                if o in ops
             ]
             return any_words("wait_any", waits)
         group = self._names[op.group]

@@ -244,6 +244,10 @@ try:
 except EngineFailed as error:
     assert "ended before it could answer" in str(error)
     assert "It said: " in str(error) and "much" in str(error)
+try:
+    spark.context(settings={{"spark.serializer": "no.such.Class"}})
+except EngineFailed as error:
+    assert "java.lang.ClassNotFoundException: no.such.Class" in str(error)
 assert not spark_processes() and not folders()
 first = spark.context()
 jvm, *_ = spark_processes()

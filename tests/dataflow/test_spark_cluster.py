@@ -46,9 +46,18 @@ def test_what_a_killed_worker_held_is_computed_again_by_the_other(tmp_path):
         assert dict(counts.collect()) == Counter(words)
         lost = {task for task, worker in first.items() if worker == 2}
         assert _notes(tmp_path) == dict.fromkeys(lost, 1)
+        before_restart = _address(servers, 2)
         servers.restart(2)
+        address = _address(servers, 2)
+        assert address != before_restart  # its port is another
+        assert f"Registering worker {address} " in servers.log(0)  # the master's log
         assert len(servers.alive) == 3
     assert not leaks.left_since(before) and not os.path.exists(servers.folder)
+
+
+def _address(servers, member):
+    """Return the address of the worker that was started last in a place."""
+    return servers.log(member).rpartition("Starting Spark worker ")[2].split()[0]
 
 
 def _noted(folder):

@@ -4,12 +4,13 @@ import pytest
 import torch
 from stores import wait_until
 
-from distlab import Deadlock, Kill, RankDied, RankRaised, run
+from distlab import Deadlock, Kill, MessageMismatch, RankDied, RankRaised, run
 from distlab.collectives import ring_all_reduce, tree_all_reduce
 from distlab.links import Link
 from distlab.simulated import Uniform
 
 SIZES = [1, 2, 3, 4]
+SIMULATED = Uniform(Link(1e-6, 1e9))
 
 
 def sums(comm, count):
@@ -27,7 +28,7 @@ def test_what_was_started_computes_what_it_would_have_at_once(worlds, n):
 
 
 def test_a_simulated_rank_starts_collectives_too():
-    results = run(sums, 5, args=(2,), fabric=Uniform(Link(1e-6, 1e9))).results
+    results = run(sums, 5, args=(2,), fabric=SIMULATED).results
     assert results == [[10.0, 15.0]] * 5
 
 
@@ -91,6 +92,40 @@ def test_an_error_in_a_collective_comes_out_of_its_wait_or_of_the_call():
             run(fn, 2)
 
 
+def test_an_error_that_waits_for_its_wait_is_told_once_simulated_ranks_are_stuck():
+    def differs(comm):
+        request = comm.start(ring_all_reduce, torch.ones(8 + 3 * (comm.rank == 1)))
+        comm.barrier()
+        request.wait()
+
+    def raises(comm):
+        def fails(comm):
+            if comm.rank == 1:
+                raise ValueError("inside")
+            ring_all_reduce(comm, torch.ones(8))
+
+        request = comm.start(fails)
+        if comm.rank != 1:
+            comm.wait_any([request])
+        comm.barrier()
+
+    for fn, kind in ((differs, MessageMismatch), (raises, ValueError)):
+        with pytest.raises(RankRaised, match="rank 1 raised") as raised:
+            run(fn, 3, fabric=SIMULATED)
+        assert isinstance(raised.value.cause, kind) and raised.value.rank == 1
+
+
+def test_a_simulated_collective_that_waits_for_one_after_it_is_a_deadlock():
+    def inside(comm):
+        comm.start(ring_all_reduce, torch.ones(4)).wait()
+
+    def waits(comm):
+        comm.start(inside).wait()
+
+    with pytest.raises(Deadlock, match="ranks 0, 1 and 2 wait, and none can continue"):
+        run(waits, 3, fabric=SIMULATED)
+
+
 def test_a_deadlock_on_the_side_is_recognised_and_not_timed_out():
     def one_skips(comm):
         if comm.rank != 2:
@@ -141,7 +176,7 @@ def test_simulated_work_takes_the_time_of_the_virtual_clock():
         with comm.work("forward"):
             comm.compute(0.5)
 
-    (work,) = run(works, 1, fabric=Uniform(Link(1e-6, 1e9))).trace.of(0, "work")
+    (work,) = run(works, 1, fabric=SIMULATED).trace.of(0, "work")
     assert (work.label, work.start, work.end) == ("forward", 0.0, 0.5)
 
 

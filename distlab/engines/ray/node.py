@@ -41,7 +41,7 @@ __all__ = ["CONTROL", "TOKEN_BYTES", "keepalive", "open_listener", "prepare"]
 
 TOKEN_BYTES = 32
 CONTROL = 2**32 - 1  # instead of a rank, in the greeting of a connection
-_GREET_S = 10.0
+_GREET_S = 30.0
 _TICK_S = 0.04
 _WATCH_S = 0.1
 
@@ -65,9 +65,15 @@ def _end_with(raylet):
     os._exit(1)
 
 
-def keepalive(connection: socket.socket) -> None:
-    """Have the system report within 2 s that the other machine is gone."""
+def keepalive(connection: socket.socket, who: int) -> None:
+    """Have the system report within 2 s that the other machine is gone.
+
+    Only the control connection does so: it speaks for all of its node. On one machine
+    the system reports an end anyway, and a busy one would answer probes too late.
+    """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if who != CONTROL or connection.getpeername()[0] == connection.getsockname()[0]:
+        return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("IDLE", 1), ("INTVL", 1), ("CNT", 2)):
         if hasattr(socket, f"TCP_KEEP{name}"):
@@ -109,13 +115,13 @@ def _accepted(listener, token, wanted):
         while len(found) < len(wanted):
             listener.settimeout(max(0.01, deadline - time.monotonic()))
             connection, _ = listener.accept()
-            connection.settimeout(1.0)
+            connection.settimeout(max(0.01, deadline - time.monotonic()))
             greeting = connection.recv(TOKEN_BYTES + 4, socket.MSG_WAITALL)
             who = int.from_bytes(greeting[TOKEN_BYTES:], "big")
             known = hmac.compare_digest(greeting[:TOKEN_BYTES], token)
             if known and who in wanted:
                 connection.settimeout(None)
-                keepalive(connection)
+                keepalive(connection, who)
                 found[who] = connection
             else:
                 connection.close()

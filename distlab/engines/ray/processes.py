@@ -50,7 +50,7 @@ def connect(node: NodeAddress, who: int = CONTROL) -> socket.socket:
             "each\nother on all ports; a firewall between them may be in the way."
         ) from None
     connection.settimeout(None)
-    keepalive(connection)
+    keepalive(connection, who)
     connection.sendall(node.token + who.to_bytes(4, "big"))
     return connection
 
