@@ -177,7 +177,8 @@ def odd_ranks(comm, tensors: Sequence[torch.Tensor]) -> list[int]:
     """Return the ranks whose tensors are not, bit for bit, those of the majority.
 
     Meant for parameters, of which data parallel ranks have equal copies. Where a
-    gradient was wrong before the all-reduce, all have the same wrong sum.
+    gradient was wrong before the all-reduce, all have the same wrong sum. Where a wrong
+    value was passed on, as in a ring's all-gather, the right rank is the odd one.
 
     Raises: InvalidArgument on every rank if there is no majority, as with 2 ranks.
     Cost: a checksum of each rank to rank 0, and a message back.

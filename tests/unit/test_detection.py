@@ -110,7 +110,7 @@ def parameters(comm, number):
     return odd_ranks(comm, [p]), p[0].item()
 
 
-@pytest.mark.parametrize("step, odd", [(1, []), (6, [2])])
+@pytest.mark.parametrize("step, odd", [(1, []), (4, [1]), (6, [2])])
 def test_the_majority_sees_what_is_wrong_after_the_sum_and_not_before(step, odd):
     report = run(parameters, 4, args=[0], faults=Corrupt(1, step))
     assert [result[0] for result in report.results] == [odd] * 4

@@ -95,17 +95,21 @@ def test_each_remedy_gains_when_the_same_failures_come(better):
         assert lives[1].goodput > lives[0].goodput
 
 
-@pytest.mark.parametrize(("save_s", "winner"), [(120, "peers"), (3.24, "noticed")])
+@pytest.mark.parametrize(
+    ("save_s", "winners"), [(120, ["background", "peers"]), (3.24, ["noticed"])]
+)
 def test_with_each_at_its_best_interval_the_disk_decides_which_remedy_wins(
-    save_s, winner
+    save_s, winners
 ):
     job = LongRun(MTBF, 1800, save_s, detect_s=600, restart_s=600)
     copies = {"memory_interval_s": young(0.5, MTBF), "memory_s": 0.5, "wide": 0.1}
+    copies["memory_restart_s"] = 600 - save_s  # no read of the disk
+    behind = {"save_s": min(save_s, 5), "behind_s": save_s}
     remedies = {
         "noticed": replace(job, detect_s=30),
-        "background": replace(job, save_s=min(save_s, 5), behind_s=save_s),
-        "spare": replace(job, restart_s=120),
-        "peers": replace(job, memory_restart_s=120, **copies),
+        "background": replace(job, **behind),
+        "spare": replace(job, restart_s=120 + save_s),
+        "peers": replace(job, **copies),
     }
     intervals = [300 * 2**k for k in range(6)]
     for seed in range(2):
@@ -116,7 +120,7 @@ def test_with_each_at_its_best_interval_the_disk_decides_which_remedy_wins(
             )
             for name, it in remedies.items()
         }
-        assert max(best, key=best.get) == winner
+        assert sorted(sorted(best, key=best.get)[-len(winners) :]) == winners
 
 
 def test_a_save_in_the_background_does_not_count_at_once():
