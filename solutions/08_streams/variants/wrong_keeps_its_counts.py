@@ -1,0 +1,10 @@
+"""Restores its state only if it has none, as after a restart."""
+
+POINTS = 0.0
+HINT = "counts and watermarks of the old one are all void"
+REPLACE = {
+    "self.attempt, self.counts = deploy.attempt, dict(counts)": (
+        "self.attempt = deploy.attempt\n"
+        "        self.counts = getattr(self, \"counts\", dict(counts))"
+    ),
+}
