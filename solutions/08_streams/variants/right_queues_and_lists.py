@@ -17,7 +17,7 @@ class Aligned(Operator):
         return [Send(COORDINATOR, Running(self.attempt))]
 
     def on_input(self, source, message):
-        if message.attempt < self.attempt:
+        if message.attempt != self.attempt:
             return []
         self.queues[source].append(message)
         effects = []

@@ -3,16 +3,16 @@
 POINTS = 12.0
 HINT = ""
 REPLACE = {
-    "self.snapshots[checkpoint] = state\n        yield Save(\"snapshots\", self.snapshots)": (
+    'self.snapshots[checkpoint] = state\n        yield Save("snapshots", self.snapshots)': (
         "kept = self.snapshots\n"
-        "        used = {kept[n][0] for n in sorted(kept) if n >= getattr(self, \"done\", 0)}\n"
+        '        used = {kept[n][0] for n in sorted(kept) if n >= getattr(self, "done", 0)}\n'
         "        place = next(p for p in range(99) if p not in used)\n"
         "        for n in [n for n in kept if kept[n][0] == place]:\n"
         "            del kept[n]\n"
         "        kept[checkpoint] = place, state\n"
-        "        yield Save(f\"place {place}\", (checkpoint, state))"
+        '        yield Save(f"place {place}", (checkpoint, state))'
     ),
-    "self.snapshots = saved.get(\"snapshots\", {})": (
+    'self.snapshots = saved.get("snapshots", {})': (
         "for name, (n, state) in saved.items():\n"
         "            self.snapshots[n] = int(name.split()[1]), state"
     ),

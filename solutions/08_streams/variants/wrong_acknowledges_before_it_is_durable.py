@@ -4,8 +4,7 @@ POINTS = 4.0
 HINT = "in which method do you know that"
 REPLACE = {
     "yield Sync((self.attempt, checkpoint))": (
-        "yield Sync(0)\n"
-        "        yield Send(COORDINATOR, Ack(self.attempt, checkpoint))"
+        "yield Sync(0)\n        yield Send(COORDINATOR, Ack(self.attempt, checkpoint))"
     ),
     "yield Send(COORDINATOR, Ack(*token))": "yield from ()",
 }

@@ -10,8 +10,7 @@ REPLACE = {
         "            yield"
     ),
     "self.arrived, self.held = set(), []\n        yield Send": (
-        "self.arrived, self.held, self.before = set(), [], []\n"
-        "        yield Send"
+        "self.arrived, self.held, self.before = set(), [], []\n        yield Send"
     ),
     "yield Send(COORDINATOR, Barrier(self.attempt, checkpoint))": (
         "before, self.before = self.before, []\n"

@@ -3,5 +3,5 @@
 POINTS = 4.0
 HINT = "what do you make of them in on_start"
 REPLACE = {
-    "self.snapshots = saved.get(\"snapshots\", {})": "self.snapshots = {}",
+    'self.snapshots = saved.get("snapshots", {})': "self.snapshots = {}",
 }

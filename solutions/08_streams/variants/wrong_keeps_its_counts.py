@@ -5,6 +5,6 @@ HINT = "counts and watermarks of the old one are all void"
 REPLACE = {
     "self.attempt, self.counts = deploy.attempt, dict(counts)": (
         "self.attempt = deploy.attempt\n"
-        "        self.counts = getattr(self, \"counts\", dict(counts))"
+        '        self.counts = getattr(self, "counts", dict(counts))'
     ),
 }

@@ -4,7 +4,6 @@ POINTS = 4.0
 HINT = "How many snapshots does your disk hold"
 REPLACE = {
     "self.snapshots[checkpoint] = state\n        yield Save": (
-        "self.snapshots = {checkpoint: state}\n"
-        "        yield Save"
+        "self.snapshots = {checkpoint: state}\n        yield Save"
     ),
 }

@@ -3,10 +3,10 @@
 POINTS = 4.0
 HINT = "which one does a new one replace"
 REPLACE = {
-    "yield Save(\"snapshots\", self.snapshots)": (
-        "yield Save(f\"place {checkpoint % 2}\", (checkpoint, state))"
+    'yield Save("snapshots", self.snapshots)': (
+        'yield Save(f"place {checkpoint % 2}", (checkpoint, state))'
     ),
-    "self.snapshots = saved.get(\"snapshots\", {})": (
+    'self.snapshots = saved.get("snapshots", {})': (
         "self.snapshots = dict(saved.values())"
     ),
 }

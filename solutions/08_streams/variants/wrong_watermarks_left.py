@@ -3,8 +3,8 @@
 POINTS = 0.0
 HINT = "counts and watermarks of the old one are all void"
 REPLACE = {
-    "self.marks = dict.fromkeys(self.sources, float(\"-inf\")) | marks": (
+    'self.marks = dict.fromkeys(self.sources, float("-inf")) | marks': (
         "if self.attempt == 1:\n"
-        "            self.marks = dict.fromkeys(self.sources, float(\"-inf\"))"
+        '            self.marks = dict.fromkeys(self.sources, float("-inf"))'
     ),
 }
