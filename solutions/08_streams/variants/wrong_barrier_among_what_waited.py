@@ -3,9 +3,8 @@
 POINTS = 0.0
 HINT = "next barrier among what waits"
 REPLACE = {
-    "for source, message in held:\n            yield from self.on_input(source, message)": (
-        "for source, message in held:\n"
-        "            if type(message) is Records:\n"
+    "yield from self.on_input(source, message)": (
+        "if type(message) is Records:\n"
         "                yield from self.count(source, message)\n"
         "        for source, message in held:\n"
         "            if type(message) is Barrier:\n"

@@ -3,12 +3,10 @@
 POINTS = 0.0
 HINT = "Which results belong before it"
 REPLACE = {
-    "yield Send(COORDINATOR, Barrier(self.attempt, checkpoint))\n        yield from self.save": (
-        "yield from self.save"
+    "yield Send(COORDINATOR, Barrier(self.attempt, checkpoint))": (
+        "forward = Send(COORDINATOR, Barrier(self.attempt, checkpoint))"
     ),
-    "for source, message in held:\n            yield from self.on_input(source, message)": (
-        "for source, message in held:\n"
-        "            yield from self.on_input(source, message)\n"
-        "        yield Send(COORDINATOR, Barrier(self.attempt, checkpoint))"
+    "yield from self.on_input(source, message)": (
+        "yield from self.on_input(source, message)\n        yield forward"
     ),
 }

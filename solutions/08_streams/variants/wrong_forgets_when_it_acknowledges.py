@@ -5,6 +5,7 @@ HINT = "How many snapshots does your disk hold"
 REPLACE = {
     "yield Send(COORDINATOR, Ack(*token))": (
         "yield Send(COORDINATOR, Ack(*token))\n"
-        "        self.snapshots = {n: s for n, s in self.snapshots.items() if n >= token[1]}"
+        "        new = [one for one in self.snapshots.items() if one[0] >= token[1]]\n"
+        "        self.snapshots = dict(new)"
     ),
 }

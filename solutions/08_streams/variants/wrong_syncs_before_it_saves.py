@@ -3,8 +3,8 @@
 POINTS = 4.0
 HINT = "began again from another state"
 REPLACE = {
-    'yield Save("snapshots", self.snapshots)\n        yield Sync((self.attempt, checkpoint))': (
-        "yield Sync((self.attempt, checkpoint))\n"
-        '        yield Save("snapshots", self.snapshots)'
+    'yield Save("snapshots"': 'save = Save("snapshots"',
+    "yield Sync((self.attempt, checkpoint))": (
+        "yield Sync((self.attempt, checkpoint))\n        yield save"
     ),
 }

@@ -3,7 +3,5 @@
 POINTS = 0.0
 HINT = "Is an input blocked whose barrier has come"
 REPLACE = {
-    "if source in self.arrived:\n            self.held.append((source, message))\n        elif type": (
-        "if type"
-    ),
+    "if source in self.arrived:": "if False:",
 }
