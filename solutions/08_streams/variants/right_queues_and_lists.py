@@ -4,7 +4,11 @@ POINTS = 12.0
 HINT = ""
 
 
-class Aligned(Operator):
+class Windows(Operator):
+    pass
+
+
+class Aligned(Windows):
     def on_deploy(self, deploy):
         found = self.snapshots.get(deploy.checkpoint, {"counts": [], "marks": []})
         self.attempt = deploy.attempt

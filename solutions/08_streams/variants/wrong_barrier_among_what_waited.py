@@ -5,7 +5,7 @@ HINT = "next barrier among what waits"
 REPLACE = {
     "yield from self.on_input(source, message)": (
         "if type(message) is Records:\n"
-        "                yield from self.count(source, message)\n"
+        "                yield from self.on_records(source, message)\n"
         "        for source, message in held:\n"
         "            if type(message) is Barrier:\n"
         "                yield from self.align(source, message.checkpoint)"

@@ -9,13 +9,13 @@ REPLACE = {
         "        elif type(message) is Records:\n"
         "            yield"
     ),
-    "self.arrived, self.held = set(), []\n        yield Send": (
-        "self.arrived, self.held, self.before = set(), [], []\n        yield Send"
+    "self.restore(self.snapshots": (
+        "self.before = []\n        self.restore(self.snapshots"
     ),
     "yield Send(COORDINATOR, Barrier(self.attempt, checkpoint))": (
         "before, self.before = self.before, []\n"
         "        for one in before:\n"
-        "            yield from self.count(*one)\n"
+        "            yield from self.on_records(*one)\n"
         "        yield Send(COORDINATOR, Barrier(self.attempt, checkpoint))"
     ),
 }

@@ -3,8 +3,7 @@
 POINTS = 0.0
 HINT = "counts and watermarks of the old one are all void"
 REPLACE = {
-    "self.attempt, self.counts = deploy.attempt, dict(counts)": (
-        "self.attempt = deploy.attempt\n"
-        '        self.counts = getattr(self, "counts", dict(counts))'
+    "self.counts = dict(counts)": (
+        'self.counts = getattr(self, "counts", dict(counts))'
     ),
 }

@@ -5,10 +5,10 @@ HINT = "when the last barrier comes"
 REPLACE = {
     "if len(self.arrived) < len(self.sources):": (
         "if len(self.arrived) == 1:\n"
-        "            self.early = dict(self.counts), dict(self.marks)\n"
+        "            self.early = self.state()\n"
         "        if len(self.arrived) < len(self.sources):"
     ),
-    "yield from self.save(checkpoint, (dict(self.counts), dict(self.marks)))": (
+    "yield from self.save(checkpoint, self.state())": (
         "yield from self.save(checkpoint, self.early)"
     ),
 }

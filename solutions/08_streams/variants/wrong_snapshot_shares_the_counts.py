@@ -3,7 +3,5 @@
 POINTS = 0.0
 HINT = "shares its dictionaries"
 REPLACE = {
-    "yield from self.save(checkpoint, (dict(self.counts), dict(self.marks)))": (
-        "yield from self.save(checkpoint, (self.counts, self.marks))"
-    ),
+    "return dict(self.counts), dict(self.marks)": ("return self.counts, self.marks"),
 }

@@ -4,7 +4,7 @@ POINTS = 0.0
 HINT = "counts and watermarks of the old one are all void"
 REPLACE = {
     'self.marks = dict.fromkeys(self.sources, float("-inf")) | marks': (
-        "if self.attempt == 1:\n"
+        'if not hasattr(self, "marks"):\n'
         '            self.marks = dict.fromkeys(self.sources, float("-inf"))'
     ),
 }
