@@ -15,7 +15,7 @@ from distlab.agree.stream.channels import ChannelIn
 from distlab.faults import Crash, Pause
 from distlab.network import Client, Delivery
 
-WORDS = "the quick brown fox jumps over the lazy dog".split()
+WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
 
 
 def lines(count, seed=0):
@@ -35,9 +35,7 @@ def storm(job, seed, count=120):
         at_s = until_s
     clients = job.clients(lines(count, seed), pause_s=0.05, timeout_s=0.05)
     how = {"delivery": Delivery(loss=0.02, duplicate=0.05), "until_s": 30.0}
-    outcome = network.simulate(
-        job, job.nodes, clients, faults=faults, seed=seed, **how
-    )
+    outcome = network.simulate(job, job.nodes, clients, faults=faults, seed=seed, **how)
     assert all(op.outcome == "ok" for op in outcome.history)
     return job.result(outcome), outcome
 

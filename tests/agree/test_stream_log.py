@@ -95,7 +95,7 @@ def test_what_a_producer_sends_again_is_written_once_and_a_gap_is_refused():
 def test_a_zombie_is_fenced_by_its_epoch():
     calls = [Call("open", "p"), produce(0, "p", 1, 1, "old"), Call("open", "p")]
     calls += [produce(0, "p", 1, 2, "zombie"), produce(0, "p", 2, 1, "new"), read(0)]
-    results, outcome = of_broker(calls)
+    results, _ = of_broker(calls)
     assert results[0] == 1 and results[2] == 2 and results[3] is None
     assert results[-1] == (2, ["old", "new"])
 
@@ -126,6 +126,20 @@ def test_a_broker_that_acknowledges_too_early_would_lose_records():
         return [record for batch in log.batches for record in decode(batch.body)]
 
     assert kept(Broker) == ["a"] and kept(AcksBeforeDurable) == []
+
+
+def test_what_a_crash_has_left_is_read_only_after_a_sync():
+    first, again = Broker(0, ()), Broker(0, ())
+    disk = MemoryDisk()
+    for effect in first.on_client(1, produce(0, "p", 0, 0, "a")):
+        if type(effect) is Append:
+            disk.write(effect)
+    (sync,) = again.on_start(disk.values)  # a power loss could still take "a"
+    (reply,) = again.on_client(2, read(0))
+    assert reply.result == (0, [])
+    list(again.on_synced(sync.token))
+    (reply,) = again.on_client(3, read(0))
+    assert reply.result == (1, ["a"])
 
 
 def test_a_full_disk_refuses_and_keeps_what_it_has_acknowledged():

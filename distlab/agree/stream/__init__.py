@@ -1,10 +1,11 @@
 """A log, and jobs of operators that read it: what exactly once means.
 
-log, channels    records with offsets; frames in order     broker, groups    the log's node
-tasks            attempts and snapshots    source, operators    barriers, windows, sinks
-coordinator      checkpoints               job      word count, its truth
-kills            the job in real processes that are killed at random
-monitors, bugs   what must hold, and seven ways to break it
+log, channels        records with offsets; numbered frames, credit
+broker, groups       the log's node: producers, transactions, consumer groups
+tasks, coordinator   attempts, snapshots, checkpoints
+source, operators    key_by, barriers, windows, sinks
+job, kills           the word count and its truth; in processes killed at random
+monitors, bugs       what must hold, and seven ways to break it
 """
 
 from distlab.agree.stream.broker import Broker

@@ -17,11 +17,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from distlab.agree.stream.channels import (
+    ChannelFrame,
     Credit,
     EndTransaction,
     Fetch,
     Fetched,
-    Frame,
     OpenProducer,
     Produce,
 )
@@ -47,7 +47,7 @@ class Broker(ConsumerGroups):
     """A node with a log of several partitions; a rule is one method.
 
     Calls of clients, besides those of consumer groups: "produce" to partition `key` of
-    (producer, epoch, number, records), or with a fifth, the transaction's number; reply:
+    (producer, epoch, number, records), or with a transaction's number behind; reply:
     the offset after it. "open" of producer `key`: reply: its new epoch, whose first
     number is 1. "end" of producer `key` with (epoch, number, transaction, whether to
     commit, offsets by group). "read" of partition `key` from (offset, whether only
@@ -115,9 +115,10 @@ class Broker(ConsumerGroups):
         """Load the log, and learn from it what producers have written."""
         yield from self.load_groups(saved)
         for number in range(len(self.logs)):
-            self.logs[number], cuts = PartitionLog.load(number, saved)
+            log, cuts = PartitionLog.load(number, saved)
+            self.logs[number], log.durable = log, log.start
             yield from cuts
-            for batch in self.logs[number].batches:
+            for batch in log.batches:
                 self._learn(number, batch)
         for name, epoch, number, states in saved.get("producers", ()):
             self._advance(name, epoch, number)
@@ -127,7 +128,7 @@ class Broker(ConsumerGroups):
                 for number, records in enumerate(batches):
                     item = Produce(partition, encode(records), len(records))
                     yield from self.append(f"input {partition}", 0, number, item)
-            yield from self.when_durable()
+        yield from self.when_durable()  # what a crash has left may not be synced
 
     def _learn(self, partition, batch):
         self.used_bytes += batch.size
@@ -175,7 +176,7 @@ class Broker(ConsumerGroups):
         yield Append("producers", (name, epoch, number, states or {}))
 
     def open_producer(self, name: Any, epoch: int, commit: tuple | None) -> Iterator:
-        """Begin an epoch: commit one transaction of an earlier one, abort the others."""
+        """Begin an epoch: commit one transaction of an earlier one, abort others."""
         mine = [t for t, s in self.txns.items() if t[0] == name and s == OPEN]
         kept = (name, *commit) if commit else None
         states = {txn: COMMITTED if txn == kept else ABORTED for txn in mine}
@@ -218,7 +219,7 @@ class Broker(ConsumerGroups):
         """Take a producer's frame, or a source's request for batches."""
         if type(message) is Fetch:
             yield from self.serve(sender, message)
-        elif type(message) is Frame:
+        elif type(message) is ChannelFrame:
             self.early.setdefault(sender, {})[message[:2]] = message.item
             yield from self.on_frames(sender)
 

@@ -1,7 +1,7 @@
 """Seven jobs that each break one rule, and how each is found: `hunt("...", seed)`.
 
-    from distlab.agree.stream.bugs import BUGS, hunt
-    found = hunt("flush before snapshot")       # a Counterexample: its schedule, why
+from distlab.agree.stream.bugs import BUGS, hunt
+found = hunt("flush before snapshot")       # a Counterexample: its schedule, why
 """
 
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ class UnalignedBarrier(KeyedCount):
     """Counts on from an input whose barrier has come, as if it were aligned."""
 
     def is_blocked(self, source):
+        """Block no input."""
         return False
 
 
@@ -30,6 +31,7 @@ class OffsetBeforeState(SourceTask):
     """Writes its offset before the records are in anybody's state."""
 
     def saves_offset_first(self):
+        """Write the offset first."""
         return True
 
 
@@ -37,6 +39,7 @@ class FlushBeforeSnapshot(KeyedCount):
     """Commits its output at the barrier, before the checkpoint is complete."""
 
     def commits_at_barrier(self):
+        """Commit early."""
         return True
 
 
@@ -44,6 +47,7 @@ class LargestWatermark(KeyedCount):
     """Takes the maximum of the inputs' watermarks."""
 
     def combined_watermark(self):
+        """Return the maximum."""
         return max(self.input_marks.values())
 
 
@@ -51,6 +55,7 @@ class IdleStopsTime(SourceTask):
     """Does not tell that its partition is silent."""
 
     def is_idle(self):
+        """Return False, however silent."""
         return False
 
 
@@ -58,6 +63,7 @@ class NewIdsOnReplay(KeyedCount):
     """Numbers its writes by attempt, so that a replayed one is a new one."""
 
     def write_id(self, rows, origin):
+        """Return an id of this attempt."""
         return self.attempt, self.out[0].next
 
 
@@ -65,6 +71,7 @@ class NoEpochs(Broker):
     """Takes the writes of a producer that was replaced."""
 
     def is_fenced(self, name, epoch):
+        """Fence no producer."""
         return False
 
 
@@ -110,11 +117,18 @@ BUGS = {
     ),
     "idle partition": StreamBug("source", IdleStopsTime, "idle inputs", _WINDOWS, {}),
     "replay under new ids": StreamBug(
-        "operator", NewIdsOnReplay, "exact output", _ONE | {"sink": "idempotent"},
+        "operator",
+        NewIdsOnReplay,
+        "exact output",
+        _ONE | {"sink": "idempotent"},
         _CRASH,
     ),
     "zombie without epoch": StreamBug(
-        "broker", NoEpochs, "fenced producers", _ONE, _CRASH | {"delivery": Delivery((0.001, 0.03))}
+        "broker",
+        NoEpochs,
+        "fenced producers",
+        _ONE,
+        _CRASH | {"delivery": Delivery((0.001, 0.03))},
     ),
 }
 
@@ -124,7 +138,8 @@ def hunt(
 ) -> Counterexample | NotFound:
     """Search for a run that a bug breaks, and shrink it.
 
-    kind: a class in its place, such as `RIGHT[BUGS[name].role]`, or a learner's. how: of `fuzz`.
+    kind: a class in its place, such as `RIGHT[BUGS[name].role]`, or a
+        learner's. how: of `fuzz`.
 
     Raises: InvalidArgument for an unknown name.
     """
@@ -141,7 +156,7 @@ def fuzz_job(job: StreamJob, seed: int = 0, **how: Any) -> Counterexample | NotF
     if job.window_s:
         more = [Call("produce", 0, ("more", 0, n, [[26 + n, "a"]])) for n in range(3)]
         clients, check = [Client(0, more, pause_s=0.03)], idle_inputs_ignored(job)
-    how = {"until_s": 0.2, "timeout_s": None, "within_s": 30.0} | how
+    how = {"until_s": 0.2, "timeout_s": None, "within_s": 120.0} | how
     how["settled"] = bool(check)
     watch = {"monitors": stream_monitors(job), "seed": seed}
     return fuzz(job, job.nodes, clients, check, **watch, **how)

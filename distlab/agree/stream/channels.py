@@ -1,6 +1,6 @@
 """Messages between the nodes of a job, and the channels that carry records in order.
 
-    ChannelOut ── Frame 0, 1, 2 … ──▶ ChannelIn ─▶ queue ─▶ processed
+    ChannelOut ── ChannelFrame 0, 1, 2 … ──▶ ChannelIn ─▶ queue ─▶ processed
                ◀── Credit: all below 2 ──
 
 The network may drop, duplicate and reorder. A channel numbers its frames, sends again
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from distlab.network import Effect, Send
 
 __all__ = ["Acked", "Barrier", "ChannelIn", "ChannelOut", "Complete", "Credit"]
-__all__ += ["Deploy", "EndTransaction", "Fetch", "Fetched", "Frame", "Idle"]
-__all__ += ["OpenProducer", "Produce", "Register", "Rows", "Running", "Trigger"]
+__all__ += ["ChannelFrame", "Deploy", "EndTransaction", "Fetch", "Fetched", "Idle"]
+__all__ += ["OpenProducer", "Produce", "RegisterTask", "Rows", "Running", "Trigger"]
 
 
-class Frame(NamedTuple):
+class ChannelFrame(NamedTuple):
     """An item on a channel: its number in this attempt of the job."""
 
     attempt: int
@@ -101,7 +101,7 @@ class Fetched(NamedTuple):
     batches: tuple
 
 
-class Register(NamedTuple):
+class RegisterTask(NamedTuple):
     """Task to coordinator: it has started, and has lost attempt `attempt`."""
 
     attempt: int
@@ -169,7 +169,7 @@ class ChannelOut:
 
     def put(self, item: Any) -> Effect:
         """Return the effect that sends an item; barriers need no room."""
-        frame = Frame(self.attempt, self.next, item)
+        frame = ChannelFrame(self.attempt, self.next, item)
         self.waiting.append(frame)
         self.next += 1
         return Send(self.to, frame)

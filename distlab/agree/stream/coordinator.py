@@ -3,7 +3,7 @@
     Trigger ─▶ all tasks ─ Acked ─▶ all? ─ Save, Sync ─▶ complete ─ Complete ─▶ commit
 
 One checkpoint is under way at a time. It is complete as soon as the coordinator's disk
-says so; then the output that belongs to it is committed, if need be by the next attempt.
+says so; then what belongs to it is committed, if need be by the next attempt.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -13,11 +13,21 @@ from distlab.agree.stream.channels import (
     Acked,
     Complete,
     Deploy,
-    Register,
+    RegisterTask,
     Running,
     Trigger,
 )
-from distlab.network import Effect, Node, Note, Refuse, Reply, Save, Send, SetTimer, Sync
+from distlab.network import (
+    Effect,
+    Node,
+    Note,
+    Refuse,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+    Sync,
+)
 from distlab.trace import Call
 
 __all__ = ["CheckpointCoordinator"]
@@ -97,7 +107,7 @@ class CheckpointCoordinator(Node):
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
         """Handle a task's message."""
-        if type(message) is Register:
+        if type(message) is RegisterTask:
             yield from self.on_register(sender, message.attempt)
         elif message.attempt != self.attempt:
             return

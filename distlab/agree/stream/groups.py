@@ -86,8 +86,9 @@ class ConsumerGroups(Node):
         """Begin a generation with these members."""
         self.generation[group] = self.generation.get(group, 0) + 1
         self.members[group] = members
-        yield Save("groups", {g: (self.generation[g], self.members[g]) for g in
-                              self.members})
+        yield Save(
+            "groups", {g: (self.generation[g], self.members[g]) for g in self.members}
+        )
 
     def save_offsets(self, offsets: dict[str, dict]) -> Iterator[Effect]:
         """Write offsets of groups."""

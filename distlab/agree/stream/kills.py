@@ -1,4 +1,4 @@
-"""`run_with_kills`: a job in real processes, whose nodes are killed at random moments."""
+"""`run_with_kills`: a job in real processes, killed at random moments."""
 
 import random
 import time
@@ -13,7 +13,7 @@ from distlab.trace import Call
 
 __all__ = ["run_with_kills"]
 
-_WORDS = "the quick brown fox jumps over the lazy dog and the cat".split()
+_WORDS = ("the", "cat", "and", "a", "quick", "dog")
 
 
 def run_with_kills(
@@ -27,7 +27,7 @@ def run_with_kills(
 ) -> StreamResult:
     """Feed a job while its nodes are killed (SIGKILL) and restarted; count the words.
 
-    Clients append lines of random words until the last restart; then the job may finish.
+    Clients append lines of random words until the last restart; then it may finish.
 
     kills: how many. pause_s: the longest between a restart and the next kill. loses:
     what a killed node's disk loses, one of them each time: see `Cluster.kill`. nodes:

@@ -1,6 +1,6 @@
 """Monitors of a job: what must hold in every run, for any implementation.
 
-    ExactSnapshots    a complete checkpoint holds the counts of the log up to its offsets
+    ExactSnapshots    a complete checkpoint has the counts of the log up to its offsets
     ExactOutput       no word is put out too often; what a checkpoint covers is there
     SafeWatermarks    a watermark is not beyond that of the slowest input
     FencedProducers   nothing is appended by a producer whose epoch is over
@@ -35,10 +35,10 @@ __all__ = [
 class TaskView(NamedTuple):
     """What monitors read of a task.
 
-    attempt: that it works in, 0 if in none. snapshots: (attempt, checkpoint) -> (offset, counts): the
-    offset of a source, the counts of an operator, or None. watermark: of an operator,
-    None of a source. marks: input -> its last watermark, without idle inputs. idles:
-    how often an input has become idle.
+    attempt: that it works in, 0 if in none. snapshots: (attempt, checkpoint) ->
+    (offset, counts): the offset of a source, the counts of an operator, or None.
+    watermark: of an operator, None of a source. marks: input -> its
+    last watermark, without idle inputs. idles: how often an input has become idle.
     """
 
     attempt: int
@@ -149,15 +149,17 @@ class ExactOutput(StreamMonitor):
         if node == BROKER and one:
             self.count(one)
             more = self.visible - self.truth()
-            assert self.may_double() or not more, f"exact output: {_words(more)} put out too often"
-        if node == COORDINATOR and one and one.phase == "idle":
-            if one.complete > self.checked and self.job.guarantee != "at most once":
-                self.checked = one.complete
-                less = self.truth(one.offsets) - self.visible
-                assert not less, (
-                    f"exact output: checkpoint {one.complete} is committed, and its "
-                    f"output lacks {_words(less)}"
-                )
+            assert self.may_double() or not more, (
+                f"exact output: {_words(more)} put out too often"
+            )
+        done = node == COORDINATOR and one and one.phase == "idle"
+        if done and one.complete > self.checked:
+            self.checked = one.complete
+            less = self.truth(one.offsets) - self.visible
+            assert not less or self.job.guarantee == "at most once", (
+                f"exact output: checkpoint {one.complete} is committed, and its "
+                f"output lacks {_words(less)}"
+            )
 
     def may_double(self) -> bool:
         """Return True of a job that promises no more than at least once."""
@@ -251,8 +253,8 @@ def idle_inputs_ignored(job: StreamJob) -> Callable[[Outcome], bool]:
             if time is None or not same or any(s.out[node].waiting for s in sources):
                 continue  # in a schedule messages may still be under way
             assert one.watermark >= time, (
-                f"idle inputs: node {node} is at {one.watermark:g}; all partitions with "
-                f"records are at {time:g}, and the others are silent"
+                f"idle inputs: node {node} is at {one.watermark:g}; all partitions "
+                f"with records are at {time:g}, and the others are silent"
             )
         return True
 

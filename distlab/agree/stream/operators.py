@@ -10,17 +10,16 @@ snapshot of all tasks is one of the log up to the sources' offsets.
 
 import math
 import zlib
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Any
 
 from distlab.agree.stream.channels import (
     Barrier,
+    ChannelFrame,
     ChannelIn,
     ChannelOut,
     Credit,
     EndTransaction,
-    Frame,
     Idle,
     OpenProducer,
     Produce,
@@ -36,8 +35,8 @@ __all__ = ["KeyedCount", "Sink"]
 class Sink(StreamTask):
     """A task that puts out records to a partition of its own; each rule is a method.
 
-    plain: a write is visible at once. Idempotent: so it is, and it has an id that is the
-    same when it is written again. Transactional: writes between two barriers are one
+    Plain: a write is visible at once. Idempotent: so it is, with an id that is the same
+    when it is written again. Transactional: writes between two barriers are one
     transaction, committed when the checkpoint of the second is complete.
     """
 
@@ -52,7 +51,7 @@ class Sink(StreamTask):
         return False
 
     def open_sink(self, snapshot: Snapshot | None) -> Iterator[Effect]:
-        """Begin an epoch: commit what belongs to the snapshot, abort what came later."""
+        """Begin an epoch: commit what is of the snapshot, abort what came later."""
         channel = ChannelOut(BROKER, self.attempt, self.job.capacity)
         self.out[BROKER] = channel
         self.txn = snapshot.checkpoint + 1 if snapshot else 1
@@ -142,7 +141,7 @@ class KeyedCount(Sink):
 
     def on_item(self, sender: int, message: Any) -> Iterator[Effect]:
         """Take a frame of a source, and process what can be."""
-        if type(message) is Frame and sender in self.inputs:
+        if type(message) is ChannelFrame and sender in self.inputs:
             channel = self.inputs[sender]
             channel.accept(message.number, message.item)
             if message.number < channel.done:
@@ -164,9 +163,7 @@ class KeyedCount(Sink):
     def may_process(self, source: int) -> bool:
         """Return True if the next item of an input can be processed now."""
         return (
-            not self.busy
-            and self.out[BROKER].has_room
-            and not self.is_blocked(source)
+            not self.busy and self.out[BROKER].has_room and not self.is_blocked(source)
         )
 
     def note_queues(self) -> None:
@@ -205,13 +202,11 @@ class KeyedCount(Sink):
 
     def count(self, rows: Rows) -> Iterator[Effect]:
         """Add to the counts; without windows, put the additions out."""
-        pairs = zip(rows.keys, rows.values, strict=True)
-        counts = self.counts
+        pairs, counts = list(zip(rows.keys, rows.values, strict=True)), self.counts
         if not self.job.window_s:
             for key, value in pairs:
                 counts[key] = counts.get(key, 0) + value
-            output = list(zip(rows.keys, rows.values, strict=True))
-            yield from self.write(output, (rows.partition, rows.offset))
+            yield from self.write(pairs, (rows.partition, rows.offset))
             return
         for key, value in pairs:
             table = self.late if self.is_late(key[1]) else counts
@@ -257,7 +252,3 @@ class KeyedCount(Sink):
             "input_marks": dict(self.input_marks),
             "idle": sorted(self.idle),
         }
-
-    def total(self) -> Counter:
-        """Return the counts of all keys that were not late."""
-        return Counter(self.counts)

@@ -173,7 +173,7 @@ class SourceTask(StreamTask):
             yield channel.put(Rows(*about, self.watermark))
 
     def counts(self, records: list) -> Counter:
-        """Return how often each key occurs, and move the watermark.
+        """Count each key, and move the watermark.
 
         A key is a word, or of a windowed job (word, start of its window).
         """

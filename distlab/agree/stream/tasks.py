@@ -1,6 +1,6 @@
 """`StreamTask`: what every task of a job does: attempts, snapshots, channels.
 
-    start ─ Register ─▶ coordinator ─ Deploy(attempt, checkpoint) ─▶ restore ─▶ run
+    start ─ RegisterTask ─▶ coordinator ─ Deploy(attempt, checkpoint) ─▶ restore ─▶ run
     checkpoint: snapshot ─ Sync ─▶ output acknowledged ─▶ Acked ─▶ … ─▶ Complete
 
 When one task has lost its memory, all begin a new **attempt**, each from its snapshot
@@ -19,7 +19,7 @@ from distlab.agree.stream.channels import (
     Complete,
     Credit,
     Deploy,
-    Register,
+    RegisterTask,
     Running,
     Trigger,
 )
@@ -95,7 +95,7 @@ class StreamTask(Node):
     # attempts
 
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
-        """Register; whatever was in memory is lost, so a new attempt must begin."""
+        """Register: what was in memory is lost, so a new attempt must begin."""
         self.attempt = saved.get("attempt", 0)
         for place in (0, 1):
             if f"snapshot {place}" in saved:
@@ -226,7 +226,7 @@ class StreamTask(Node):
         if name == "resend":
             yield SetTimer("resend", self.job.resend_s)
             if not self.running:
-                yield Send(COORDINATOR, Register(self.attempt))
+                yield Send(COORDINATOR, RegisterTask(self.attempt))
             for channel in self.out.values():
                 yield from channel.resend()
 
