@@ -41,7 +41,7 @@ def test_an_operator_that_raises_is_told_with_its_script():
         ("survives", "Durable", "kills", "yield Send(COORDINATOR, Ack(*token))",
          "yield from ()", "checkpoint 0 is the last"),
         ("saves_time_and_space", "Frugal", "disk space", "if n >= checkpoint}",
-         "if n}", "after 60"),
+         "if n}", "after 100"),
     ],
 )  # fmt: skip
 def test_a_job_shows_what_scripts_may_have_missed(check, kind, case, old, new, words):
