@@ -56,7 +56,7 @@ class SimulatedBoard:
         )  # fmt: skip
 
     def _beneath(self, rank, op):
-        """Return what a started collective waits for, if `op` is to wait for one."""
+        """Return the operation of the started collective that `op` waits for, or it."""
         groups = set()
         while op is not None and op.kind == "start" and op.group not in groups:
             groups.add(op.group)  # a collective may wait for itself

@@ -69,7 +69,7 @@ def keepalive(connection: socket.socket, who: int) -> None:
     """Have the system report within 2 s that the other machine is gone.
 
     Only the control connection does so: it speaks for all of its node. On one machine
-    the system reports an end anyway, and a busy one would answer probes too late.
+    the system reports an end anyway.
     """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if who != CONTROL or connection.getpeername()[0] == connection.getsockname()[0]:
