@@ -50,12 +50,16 @@ class Sink(StreamTask):
         """Return True if output is committed before the checkpoint is complete."""
         return False
 
+    def kept_transaction(self, snapshot: Snapshot | None) -> tuple[int, int] | None:
+        """Return the (attempt, checkpoint) to commit on a restart, or None."""
+        return snapshot[:2] if snapshot else None
+
     def open_sink(self, snapshot: Snapshot | None) -> Iterator[Effect]:
         """Begin an epoch: commit what is of the snapshot, abort what came later."""
         channel = ChannelOut(BROKER, self.attempt, self.job.capacity)
         self.out[BROKER] = channel
         self.txn = snapshot.checkpoint + 1 if snapshot else 1
-        yield channel.put(OpenProducer(snapshot[:2] if snapshot else None))
+        yield channel.put(OpenProducer(self.kept_transaction(snapshot)))
 
     def write(self, rows: list, origin: tuple) -> Iterator[Effect]:
         """Put out records that were made from `origin`."""
