@@ -126,12 +126,15 @@ def completed(query) -> bool:
 
     spark = _running
     try:
-        query.awaitTermination()
+        while spark.is_alive():
+            with spark.asked:
+                if spark.is_alive() and query.awaitTermination(0.1):
+                    return True
+            time.sleep(0.01)  # `kill` takes the lock now
     except (Py4JError, OSError):
-        if spark is not None and spark.usable():
+        if spark.usable():
             raise
-        return False
-    return True
+    return False
 
 
 def is_installed() -> bool:
@@ -170,6 +173,8 @@ def _refuse_foreign():
 class _Spark:
     """A JVM with its folder, and PySpark's context on it.
 
+    asked: held by the thread that asks a running query, or kills the JVM.
+
     Invariant: PySpark's state of the whole process, such as its gateway and its handler
     of interrupts, is restored once this has ended.
     """
@@ -177,7 +182,7 @@ class _Spark:
     def __init__(self, master, settings):
         self.wanted = master, settings
         self.context = self._gateway = self._processes = None
-        self._ended = False
+        self._ended, self.asked = False, threading.Lock()
         self._before = _kept_by_pyspark()
         self._folder = new_folder(in_memory=False)
         self._stdin, self._held = os.pipe()  # Spark exits when `_held` is closed
@@ -197,11 +202,16 @@ class _Spark:
         except (Py4JError, OSError):
             return False
 
+    def is_alive(self):
+        """Return True if the JVM has not been seen to end."""
+        return not self._ended and bool(self._processes.alive)
+
     def kill(self):
         """Kill the JVM; return when it is dead."""
-        self._processes.signal(0, signal.SIGKILL)
-        while self._processes.alive:
-            self._processes.poll(0.02)
+        with self.asked:  # py4j reports a call that is cut off on stderr
+            self._processes.signal(0, signal.SIGKILL)
+            while self._processes.alive:
+                self._processes.poll(0.02)
 
     def log(self):
         """Return the output of the JVM and its Python workers."""
