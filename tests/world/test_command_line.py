@@ -449,7 +449,13 @@ def test_doctor_says_what_is_here_and_how_to_add_what_is_missing():
     for name in ("Python", "cores", "free memory", "GPUs", "backend", "start", "torch"):
         assert "✓" in rows[name], name
     assert "works" in rows["a world of 2"]
-    for name in ("jupyterlab", "papermill", "lessons 02, 03", "lesson 07", "grading"):
+    for name in (
+        "jupyterlab",
+        "papermill",
+        "lessons 02, 03",
+        "lessons 07, 08",
+        "grading",
+    ):
         _, state, _, how, _ = map(str.strip, rows[name].split("│"))
         assert state == "✓" or (state == "optional" and "pip install" in how)
     assert not CONTROL.search(done.stdout)

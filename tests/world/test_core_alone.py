@@ -74,6 +74,6 @@ def test_doctor_lists_by_lesson_and_last_what_is_optional_and_not_installed(alon
     named = [state for state in states if state]
     assert named == sorted(named, key="optional".__eq__) and "missing" not in named
     assert re.search(
-        r'optional │ lesson 07 +│ Spark: pip install "distlab\[spark\]"', described
+        r'optional │ lessons 07, 08 +│ Spark: pip install "distlab\[spark\]"', described
     )
     assert "graded" not in described
