@@ -46,7 +46,11 @@ class Progress:
     def __enter__(self):
         _open.append(self)
         if self._thread is not None:
-            self._thread.start()
+            try:
+                self._thread.start()
+            except KeyboardInterrupt as error:  # `start` waits until the thread runs
+                self.__exit__(type(error), error, None)
+                raise
         return self
 
     def show(self, words: Callable[[], str], share: float | None = None) -> None:
@@ -96,7 +100,8 @@ class Progress:
         global _last
         if self._thread is not None:
             self._over.set()
-            self._thread.join()
+            if self._thread.is_alive():
+                self._thread.join()
         _open.remove(self)
         write = self._write or self._earlier
         _last = self._cell, self._begun_s, time.monotonic(), write
