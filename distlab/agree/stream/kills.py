@@ -35,10 +35,10 @@ def run_with_kills(
 
     Raises: EngineFailed if the job has not read its log after a minute.
     """
-    chance, feeding, ends = random.Random(seed), [True], {}
+    chance, feeding, fed, ends = random.Random(seed), [True], [], {}
     how = {"pause_s": 0.01, "timeout_s": 0.5, "retries": 9999}
     clients = [
-        Client(BROKER, _feed(p, seed, feeding, ends), **how)
+        Client(BROKER, _feed(p, seed, feeding, fed, ends), **how)
         for p in range(job.partitions)
     ]
     how = {"delivery": Delivery((0.0, 0.0005)), "seed": seed}
@@ -51,15 +51,17 @@ def run_with_kills(
             cluster.restart(node)
         feeding.clear()
         limit = time.monotonic() + patience(60)
-        while cluster.call(COORDINATOR, "wait", None, dict(ends)).outcome != "ok" or (
-            len(ends) < job.partitions
+        while (
+            len(fed) < job.partitions  # the last append is not answered yet
+            or cluster.call(COORDINATOR, "wait", None, dict(ends)).outcome != "ok"
         ):
+            time.sleep(0.005)
             if time.monotonic() > limit:
                 raise EngineFailed(f"the job has not read its log, up to {ends}")
     return job.result(cluster.outcome())
 
 
-def _feed(partition, seed, feeding, ends):
+def _feed(partition, seed, feeding, fed, ends):
     def calls() -> Iterator[Call]:
         chance, number = random.Random(f"{seed} {partition}"), 0
         while feeding:
@@ -67,5 +69,6 @@ def _feed(partition, seed, feeding, ends):
             value = f"input {partition}", 0, number, lines
             ends[partition] = yield Call("produce", partition, value)
             number += 1
+        fed.append(partition)
 
     return calls
