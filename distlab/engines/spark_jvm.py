@@ -36,7 +36,7 @@ logger.native.level = error
 
 
 def main(child: Child) -> None:
-    """Replace this process by the command in the owner's one frame."""
+    """Replace this process by the command in the owner's one frame; Flink's, too."""
     order = json.loads(child.receive())
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(child.shared[0], 0)
