@@ -6,14 +6,19 @@ A file of cards is plain text; a line of dashes stands between two of them:
     level: mid
     topic: the two laps
     cell: build-indices
+    follows: 10-naive
     question:
     Four ranks run a ring all-reduce. What does rank 2 send?
+    answer:
+    Three chunks in each phase: one in every step, to rank 3.
     key points:
     - Chunks 2, 1 and 0 on the first lap. A point may go on
       in the next line.
     - Chunks 3, 2 and 1 on the second.
 
-`cell` is the id of the cell of the lesson that shows the answer.
+`cell` is the id of the cell of the lesson that shows the answer; `follows`, where it is
+given, is the id of the card after which an interviewer asks this one. An answer has 60
+words at most.
 
 Each lesson has its cards in one text file of this folder.
 """
@@ -27,8 +32,9 @@ from distlab.errors import InvalidArgument
 __all__ = ["LEVELS", "Card", "cards", "lessons", "parse_cards"]
 
 LEVELS = ("mid", "senior", "principal")
-_HEADS = ("id", "level", "topic", "cell")
-_FIELDS = (*_HEADS, "question", "key points")
+_HEADS = ("id", "level", "topic", "cell", "follows")
+_FIELDS = (*_HEADS, "question", "answer", "key points")
+_OPTIONAL = ("follows", "answer")
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class Card:
     key_points: tuple[str, ...]
     cell: str
     lesson: str
+    answer: str = ""
+    follows: str = ""
 
 
 def parse_cards(text: str, *, lesson: str, file: Path) -> list[Card]:
@@ -77,7 +85,7 @@ def _fields(block, file):
     fields, free = {}, None
     for number, line in block:
         name, colon, rest = line.partition(":")
-        if free and line.strip() != "key points:":
+        if free and line.strip() not in ("answer:", "key points:"):
             fields[free].append((number, line))
         elif line.strip():
             if not colon or name not in _FIELDS:
@@ -89,7 +97,7 @@ def _fields(block, file):
             free = None if name in _HEADS else name
     first = next(number for number, line in block if line.strip())
     for name in _FIELDS:
-        if not _prose(fields.get(name, [])):
+        if name not in _OPTIONAL and not _prose(fields.get(name, [])):
             _refuse(file, first, f"the card that begins here has no {name}")
     return fields
 
@@ -104,7 +112,7 @@ def _card(fields, lesson, file):
             said = f"the {name} is letters, digits and dashes, not {text[name]!r}"
             _refuse(file, fields[name][0][0], said)
     return Card(
-        **{name: text[name] for name in (*_HEADS, "question")},
+        **{name: text.get(name, "") for name in (*_HEADS, "question", "answer")},
         key_points=_points(fields["key points"], file),
         lesson=lesson,
     )
