@@ -13,7 +13,7 @@ from decks import HOSTILE, card, html
 from distlab.calls.message_html import plain
 from distlab.errors import InvalidArgument
 from distlab.learner.quiz import Card, Deck, ask, cards
-from distlab.learner.quiz.card import LEVELS, parse_cards
+from distlab.learner.quiz.card import LEVELS, parse_cards, read_folder
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
@@ -115,6 +115,11 @@ WRONG = {
     "forgotten dashes": (f"{ONE}{TWO}", 23, "key points: twice"),
     "second card": (f"{ONE}---\n\n{TWO.replace('mid', '')}", 16, "has no level"),
     "empty file": ("\n---\n", 1, "no card"),
+    "long answer": (
+        ONE.replace("key", f"answer:\n{'word ' * 61}\nkey"),
+        10,
+        "61 words",
+    ),
 }
 
 
@@ -149,6 +154,43 @@ def test_a_lesson_without_cards_is_refused_and_those_there_are_named(lesson):
 def test_a_level_that_is_not_there_is_refused():
     with pytest.raises(InvalidArgument, match=r"mid, senior, principal.*'junior'"):
         ask(10, level="junior")
+
+
+FOLLOWS = "cell: some-cell\nfollows: {}"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "level", "line", "what"),
+    [
+        ("", "three", "mid", 19, "no card 'three' to follow"),
+        ("two", "one", "mid", 5, "in a cycle"),
+        ("one", "", "mid", 5, "in a cycle"),
+        ("", "one", "principal", 19, "level mid cannot follow 'one'"),
+    ],
+)
+def test_a_wrong_chain_is_named_with_file_and_line(
+    tmp_path, one, two, level, line, what
+):
+    texts = [ONE.replace("mid", level), TWO]
+    for at, follows in enumerate((one, two)):
+        if follows:
+            texts[at] = texts[at].replace("cell: some-cell", FOLLOWS.format(follows))
+    (tmp_path / "10_ring.txt").write_text("---\n".join(texts))
+    with pytest.raises(
+        InvalidArgument, match=rf"10_ring.txt, line {line}: "
+    ) as refusal:
+        read_folder(tmp_path)
+    assert what in str(refusal.value)
+
+
+def test_a_chain_leads_from_lesson_to_lesson_and_up(tmp_path):
+    (tmp_path / "10_ring.txt").write_text(ONE)
+    above = TWO.replace("mid", "senior").replace(
+        "cell: some-cell", FOLLOWS.format("one")
+    )
+    (tmp_path / "11_data.txt").write_text(above)
+    [after] = read_folder(tmp_path)["11_data"]
+    assert after.follows == "one"
 
 
 # ---- showing --------------------------------------------------------------------

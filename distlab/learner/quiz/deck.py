@@ -1,8 +1,8 @@
-"""Cards in a cell: answer first, and only then compare with the key points.
+"""Cards in a cell: the learner answers, and only then sees the answer and key points.
 
     <style>
     <div class="distlab-cards">
-      <section data-card="10-walk">  question, <details> with the key points
+      <section data-card="10-walk">  question, <details>: answer, key points, follow-up
     <script>  puts a field for the answer before each <details>
 
 No network; without scripts the key points are in the <details>. In a notebook answers
@@ -24,10 +24,18 @@ from distlab.learner.predictions.kernel_bridge import (
     open_bridge,
     receive,
 )
-from distlab.learner.quiz.card import Card, cards
+from distlab.learner.quiz.card import Card, cards, follow_ups
 from distlab.learner.quiz.review import due, keep_answer, rate, selected
 
-__all__ = ["Deck", "ask", "deck_html", "review", "section"]
+__all__ = [
+    "Deck",
+    "answer_html",
+    "ask",
+    "deck_html",
+    "follow_ups_html",
+    "review",
+    "section",
+]
 
 # With the file's name JupyterLab takes it for a place in a notebook; an exported page
 # has the place itself, and the script finds it there.
@@ -106,7 +114,7 @@ def review(
     topic: str | None = None,
     new: int = 10,
 ) -> Deck:
-    """Return the cards of today: those that are due, and at most `new` new ones.
+    """Return the cards of today: those due, then new ones, at most `new` a day.
 
     Raises: InvalidArgument for a lesson, level or topic that no card has.
     """
@@ -160,6 +168,18 @@ def section(card: Card, kept: object, review: bool, place: str) -> str:
         f'data-kept="{escape(json.dumps(kept or {}))}">'
         f'<p class="about">{escape(about)}</p>'
         f'<p class="question">{typeset(card.question)}</p>'
-        f"<details><summary>Key points</summary><ul>{points}</ul>"
-        f'<p><a href="{link}">The cell that shows it</a></p></details></section>'
+        f"<details><summary>Answer and key points</summary>{answer_html(card)}"
+        f'<ul>{points}</ul><p><a href="{link}">The cell that shows it</a></p>'
+        f"{follow_ups_html(card)}</details></section>"
     )
+
+
+def answer_html(card: Card) -> str:
+    """Return a card's answer as HTML, "" without one."""
+    return card.answer and f'<p class="said">{typeset(card.answer)}</p>'
+
+
+def follow_ups_html(card: Card) -> str:
+    """Return what an interviewer asks next as HTML, "" if that is nothing."""
+    asked = " ".join(typeset(each.question) for each in follow_ups(card))
+    return asked and f'<p class="next">An interviewer may go on: {asked}</p>'

@@ -3,7 +3,7 @@
 from html import escape
 
 from distlab.calls.message_html import typeset
-from distlab.learner.quiz.card import LEVELS, Card
+from distlab.learner.quiz.card import LEVELS, Card, follow_ups
 from distlab.learner.quiz.deck import deck_html, section
 
 __all__ = ["anki", "card_address", "review_page"]
@@ -38,7 +38,7 @@ def review_page(cards: list[Card]) -> str:
 
 
 def anki(cards: list[Card], site: str) -> str:
-    """Return the text that Anki imports: id, question, key points, tags.
+    """Return the text that Anki imports: id, question, the other side, tags.
 
     site: its address, to which the key points link.
     """
@@ -48,14 +48,21 @@ def anki(cards: list[Card], site: str) -> str:
             [
                 f"distlab-{card.id}",
                 _html(card.question),
-                f"<ul>{''.join(f'<li>{_html(p)}</li>' for p in card.key_points)}</ul>"
-                f'<a href="{card_address(card, site)}">The cell that shows it</a>',
+                _back(card, site),
                 f"distlab::{card.lesson} {card.level} {card.topic.replace(' ', '-')}",
             ]
         )
         for card in cards
     ]
     return "\n".join([*head, *lines, ""])
+
+
+def _back(card, site):
+    points = "".join(f"<li>{_html(point)}</li>" for point in card.key_points)
+    link = f'<a href="{card_address(card, site)}">The cell that shows it</a>'
+    asked = " ".join(_html(each.question) for each in follow_ups(card))
+    asked = asked and f"<p>An interviewer may go on: {asked}</p>"
+    return f"<p>{_html(card.answer)}</p><ul>{points}</ul>{link}{asked}"
 
 
 def card_address(card: Card, site: str) -> str:

@@ -134,6 +134,8 @@ const upgradeCard = (card) => {
     html: li.innerHTML,
   }));
   const link = details.querySelector("a");
+  const said = details.querySelectorAll(".said");
+  const next = details.querySelectorAll(".next");
   link.onclick = follow;
   card.setAttribute("role", "group");
   card.setAttribute("aria-label", card.querySelector(".question").textContent.replaceAll("$", ""));
@@ -141,18 +143,19 @@ const upgradeCard = (card) => {
   const field = make("textarea", "", { value: kept.answer });
   const label = make("label", "Your answer", { className: "answer" });
   label.append(field);
-  const button = make("button", "Compare with the key points", { type: "button" });
+  const button = make("button", "Compare with the answer and key points", { type: "button" });
   const hint = make("span", "Write your answer first.", { className: "hint" });
   const ticks = checklist(points, kept, save);
-  ticks.append(link.parentNode, ratingsOf(card, deck));
+  ticks.prepend(...said);
+  ticks.append(link.parentNode, ...next, ratingsOf(card, deck));
   const settle = () => {
     const empty = !field.value.trim();
     button.disabled = empty && ticks.hidden;
     hint.hidden = !button.disabled;
     button.setAttribute("aria-expanded", String(!ticks.hidden));
     button.textContent = ticks.hidden
-      ? "Compare with the key points"
-      : "Hide the key points";
+      ? "Compare with the answer and key points"
+      : "Hide the answer and key points";
   };
   field.oninput = () => {
     kept.answer = field.value;

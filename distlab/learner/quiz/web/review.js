@@ -1,10 +1,15 @@
-// The page of all cards: those that are due, longest first, then a few new ones.
+// The page of all cards: those that are due, longest first, then a day's new ones.
 const NEW_CARDS = 10;
 const dueAt = (card) => {
   const again = (state, [rating, time]) =>
     reviewed(state, 1 + RATINGS.indexOf(rating), time);
   return recall(card).ratings.reduce(again, null)?.due;
 };
+const isToday = (time) => new Date(time).toDateString() === new Date().toDateString();
+const newToday = (deck) =>
+  [...deck.querySelectorAll("[data-card]")]
+    .map((card) => Math.min(...recall(card).ratings.map(([, time]) => time)))
+    .filter(isToday).length;
 const atTime = (time) => {
   const clock = { hour: "2-digit", minute: "2-digit" };
   return `${onDay(time)}, ${new Date(time).toLocaleTimeString("en-GB", clock)}`;
@@ -30,7 +35,7 @@ forEach("form.choose", (form) => {
   const start = () => {
     const cards = chosen().map((card) => [dueAt(card), card]);
     const old = cards.filter(([due]) => due <= Date.now()).sort((a, b) => a[0] - b[0]);
-    const fresh = cards.filter(([due]) => due === undefined).slice(0, NEW_CARDS);
+    const fresh = cards.filter(([due]) => due === undefined).slice(0, Math.max(0, NEW_CARDS - newToday(deck)));
     const [seen, unseen] = [old.length, fresh.length];
     turn(deck, [...old, ...fresh].map(([, card]) => card));
     said.textContent = seen + unseen
