@@ -24,6 +24,7 @@ _COMMANDS = {
         "install",
         "progress",
         "review",
+        "interview",
         "export",
         "film",
     ),

@@ -1,5 +1,6 @@
 """`distlab review`: today's cards, one at a time."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -25,7 +26,7 @@ from distlab.learner.quiz.review import (
     selected,
 )
 
-__all__ = ["compare", "review"]
+__all__ = ["compare", "line", "review"]
 
 _KEYS = {rating[:n]: rating for rating in RATINGS for n in range(1, len(rating) + 1)}
 _HELP = """
@@ -93,17 +94,19 @@ def _ask(console, card, where):
     console.rule(f"{where} · lesson {card.lesson[:2]} · {card.level} · {card.topic}")
     console.print(plain(card.question), style="bold", markup=False)
     how = "\nSay or type your answer, then Enter (? helps, q quits): "
-    if answer := _line(how, str):
+    if answer := line(how, str):
         keep_answer(card.id, answer=answer)
-    ticked = compare(console, card)
+    ticked = compare(console, card, follow_ups(card))
     keep_answer(card.id, ticked=ticked)
     how = "again, hard, good or easy (a, h, g, e)? "
-    when = rate(card.id, _line(how, lambda said: _KEYS.get(said.lower())))
+    when = rate(card.id, line(how, lambda said: _KEYS.get(said.lower())))
     print(f"Comes back on {when.astimezone():%d %B, %H:%M}.\n")
 
 
-def compare(console: Console, card: Card) -> list[str]:
-    """Show answer, key points, cell and follow-up; return the points that are ticked.
+def compare(console: Console, card: Card, then: list[Card]) -> list[str]:
+    """Show answer, key points and cell; return the points that the learner ticks.
+
+    then: the cards that an interviewer may ask next.
 
     Raises: EOFError for `q` and at the input's end, KeyboardInterrupt.
     """
@@ -114,16 +117,16 @@ def compare(console: Console, card: Card) -> list[str]:
         indent = {"initial_indent": f"  {number}. ", "subsequent_indent": "     "}
         print(fill(point, console.width, **indent))
     print(f"Shown in lesson {card.lesson[:2]}: {card_address(card, site())}")
-    for each in follow_ups(card):
+    for each in then:
         said = f"An interviewer may go on: {plain(each.question)}"
         print(fill(said, console.width))
     how = f"\nWhich did you have (1 to {number}, or Enter for none)? "
-    ticked = _line(how, partial(_ticks, points))
+    ticked = line(how, partial(_ticks, points))
     print(f"You had {len(ticked)} of {number}.")
     return ticked
 
 
-def _line(prompt, read):
+def line(prompt: str, read: Callable, help_text: str = _HELP):
     """Prompt for a line until `read` returns a result for it; return that.
 
     Raises: EOFError for `q`.
@@ -133,7 +136,7 @@ def _line(prompt, read):
         if said.lower() == "q":
             raise EOFError
         if said == "?":
-            print(_HELP)
+            print(help_text)
         elif (found := read(said)) is not None:
             return found
 

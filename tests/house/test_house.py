@@ -30,8 +30,8 @@ FLOORS = [
     {"comm", "simulated", "collectives", "history"},
     {"launch", "network", "dataflow", "tune"},
     {"train", "agree", "plan", "engines", "flight"},
-    {"checks", "learner"},
-    {"instructor"},
+    {"checks"},
+    {"learner", "instructor"},
     {"commands"},
     {"__main__"},
 ]
