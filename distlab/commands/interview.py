@@ -132,7 +132,8 @@ def _ask(console, held, question):
             "Your number is right." if right else "Your number is not within a tenth."
         )
     print()
-    held.keep(name, ticked=compare(console, card, _goes_on(held, card)))
+    ticked = compare(console, card, _goes_on(held, card))
+    held.keep(name, ticked=ticked, done=True)
     print()
 
 

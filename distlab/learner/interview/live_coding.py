@@ -51,7 +51,7 @@ def live_coding(stem: str) -> Question:
     graded = next(at for at, cell in enumerate(cells) if _marks(cell).get("grade"))
     needed = _needed(cells[:graded], cells[graded]["source"])
     written = [cell for cell in needed if _marks(cell).get("solution")]
-    names = ", ".join(f"`{name}`" for cell in written for name in _made(cell["source"]))
+    names = ", ".join(name for cell in written for name in _made(cell["source"]))
     failures = _ITEM.findall(
         next(c["source"] for c in cells if "go wrong?" in c["source"])
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from random import randrange
 
+from distlab.calls.message_html import plain
 from distlab.errors import InvalidArgument
 from distlab.learner.interview.draw import draw
 from distlab.learner.interview.questions import Question, question_of
@@ -25,7 +26,8 @@ class MockInterview:
     """An interview under way, or one that has ended.
 
     answers: by a question's id: "answer", "seconds", "ticked", and "number" and
-        "passed" where the question has them. One with "ticked" is done.
+        "passed" where the question has them; "answered" before it is compared, and
+        "done" afterwards.
     """
 
     started: str
@@ -52,14 +54,14 @@ class MockInterview:
 
     def open(self) -> list[str]:
         """Return the ids of the questions that are not done, in order."""
-        done = {name for name, each in self.answers.items() if "ticked" in each}
+        done = {name for name, each in self.answers.items() if each.get("done")}
         return [name for name in self.questions if name not in done]
 
     def points(self, question: Question) -> tuple[int, int]:
         """Return the key points that an answer had, and all of them."""
         had = set(self.answers.get(question.card.id, {}).get("ticked", ()))
-        points = question.card.key_points
-        return len(had & set(points)), len(points)
+        points = {plain(point) for point in question.card.key_points}
+        return len(had & points), len(points)
 
     def read_again(self) -> list[tuple[Question, int, int]]:
         """Return the questions with fewest of their points, with these and all.
@@ -78,7 +80,7 @@ def begin(
     topic: str | None = None,
     seed: int | None = None,
 ) -> MockInterview:
-    """Draw an interview, and store it.
+    """Draw an interview; it is stored with its first answer.
 
     Raises: InvalidArgument, as `draw` does.
     """
@@ -88,9 +90,7 @@ def begin(
     # To the microsecond: two of one second are two interviews.
     started = datetime.now().isoformat()
     names = [question.card.id for question in drawn]
-    made = MockInterview(started, level, minutes, topic, seed, names)
-    kept_by_learner("interviews").put(started, vars(made))
-    return made
+    return MockInterview(started, level, minutes, topic, seed, names)
 
 
 def current(**given: object) -> MockInterview | None:

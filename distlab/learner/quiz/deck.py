@@ -33,6 +33,7 @@ __all__ = [
     "ask",
     "deck_html",
     "follow_ups_html",
+    "place_of",
     "review",
     "section",
 ]
@@ -80,19 +81,22 @@ class Deck:
     def _page(self):
         kept = kept_by_learner("cards")
         sections = "".join(
-            section(card, kept.get(card.id), self.one_at_a_time, _place(card.lesson))
+            section(card, kept.get(card.id), self.one_at_a_time, place_of(card.lesson))
             for card in self.cards
         )
-        return deck_html(sections or f"<p>{self!r}</p>", review=self.one_at_a_time)
+        mark = "data-review" * self.one_at_a_time
+        return deck_html(sections or f"<p>{self!r}</p>", mark=mark)
 
 
-def deck_html(inner: str, *scripts: str, review: bool = False) -> str:
-    """Return the HTML of a deck with `inner` in it; scripts: files beside cards.js."""
-    mark = " data-review" * review
+def deck_html(inner: str, *scripts: str, mark: str = "") -> str:
+    """Return the HTML of a deck with `inner` in it.
+
+    scripts: files beside cards.js. mark: an attribute that makes it a review, or so.
+    """
     # Without the attribute JupyterLab takes letters typed here for its shortcuts.
     return (
         f"{form_style('.distlab-cards', 'distlab.learner.quiz', 'cards.css')}"
-        f'<div class="distlab-cards"{mark} data-lm-suppress-shortcuts="true">'
+        f'<div class="distlab-cards" {mark} data-lm-suppress-shortcuts="true">'
         f"{inner}</div>{form_script('distlab.learner.quiz', 'cards.js', *scripts)}"
     )
 
@@ -144,17 +148,27 @@ def _answers(ids):
     return {"text/html": html, "text/plain": ""}
 
 
-def _place(lesson):
+def place_of(lesson: str) -> str:
     """Return the template of a link to a lesson from the kernel's working directory."""
     found = (each for each in _FOLDERS if Path(f"{each}{lesson}.ipynb").is_file())
     return next(found, "") + _PLACE
 
 
-def section(card: Card, kept: object, review: bool, place: str) -> str:
+def section(
+    card: Card,
+    kept: object,
+    review: bool,
+    place: str,
+    *,
+    below: str = "",
+    **data: object,
+) -> str:
     """Return a card as HTML.
 
-    kept: its entry in cards.json. place: template of its link; see _PLACE.
+    kept: its entry in cards.json. place: template of its link; see _PLACE. below: HTML
+    below the question. data: more attributes, data-NAME.
     """
+    more = "".join(f'data-{name}="{escape(str(v))}" ' for name, v in data.items())
     points = "".join(
         f'<li data-point="{escape(plain(point))}">{typeset(point)}</li>'
         for point in card.key_points
@@ -164,10 +178,10 @@ def section(card: Card, kept: object, review: bool, place: str) -> str:
     about = f"lesson {card.lesson[:2]} · {about}" if review else about
     return (
         f'<section data-card="{escape(card.id)}" data-lesson="{escape(card.lesson)}" '
-        f'data-level="{card.level}" data-topic="{escape(card.topic)}" '
+        f'data-level="{card.level}" data-topic="{escape(card.topic)}" {more}'
         f'data-kept="{escape(json.dumps(kept or {}))}">'
         f'<p class="about">{escape(about)}</p>'
-        f'<p class="question">{typeset(card.question)}</p>'
+        f'<p class="question">{typeset(card.question)}</p>{below}'
         f"<details><summary>Answer and key points</summary>{answer_html(card)}"
         f'<ul>{points}</ul><p><a href="{link}">The cell that shows it</a></p>'
         f"{follow_ups_html(card)}</details></section>"

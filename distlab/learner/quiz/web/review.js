@@ -18,22 +18,13 @@ const atTime = (time) => {
 forEach("form.choose", (form) => {
   const deck = form.closest(".distlab-cards");
   const said = deck.querySelector(".today");
-  const plain = (text) => text.toLowerCase().replace(/[-_]/g, " ").trim();
-  const chosen = () => {
-    const { lesson, level, topic } = form.elements;
-    const cards = [...deck.querySelectorAll("[data-card]")].filter(
-      ({ dataset }) =>
-        (!lesson.value || dataset.lesson === lesson.value) &&
-        (!level.value || dataset.level === level.value),
-    );
-    const about = (...texts) => plain(texts.join(" ")).includes(plain(topic.value));
-    const found = cards.filter(({ dataset }) => about(dataset.lesson, dataset.topic));
-    if (found.length) return found;
-    const words = (card) => [...card.querySelectorAll(".question, li")];
-    return cards.filter((card) => about(...words(card).map((each) => each.textContent)));
-  };
   const start = () => {
-    const cards = chosen().map((card) => [dueAt(card), card]);
+    const { lesson, level, topic } = form.elements;
+    const wanted = { lesson: lesson.value, level: level.value, topic: topic.value };
+    const cards = chosen([...deck.querySelectorAll("[data-card]")], wanted).map((card) => [
+      dueAt(card),
+      card,
+    ]);
     const old = cards.filter(([due]) => due <= Date.now()).sort((a, b) => a[0] - b[0]);
     const fresh = cards.filter(([due]) => due === undefined).slice(0, Math.max(0, NEW_CARDS - newToday(deck)));
     const [seen, unseen] = [old.length, fresh.length];
