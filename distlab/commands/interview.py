@@ -18,9 +18,9 @@ from distlab.calls.message_html import plain
 from distlab.commands.review import compare, line
 from distlab.commands.running.hosted_notebooks import site
 from distlab.errors import DistlabError, InvalidArgument
-from distlab.learner.interview.draw import MINUTES
+from distlab.learner.interview.draw import MINUTES, question_of
 from distlab.learner.interview.live_coding import program
-from distlab.learner.interview.questions import minutes_of, question_of
+from distlab.learner.interview.questions import minutes_of
 from distlab.learner.interview.record import begin, current, earlier
 from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.quiz.card import follow_ups
@@ -70,14 +70,7 @@ def interview(
     held = None if new else current(**given)
     if held is None:
         held = begin(**{name: v for name, v in given.items() if v is not None})
-        _introduce(held)
-    else:
-        done = len(held.questions) - len(held.open())
-        print(
-            f"Going on with the {held.level} interview of {_day(held)}: {done} of "
-            f"{len(held.questions)} questions done, {_left(held)} left. --new begins "
-            "another."
-        )
+    _introduce(held)
     with suppress(ImportError):
         import_module("readline")  # so that arrow keys edit the answer
     try:
@@ -90,13 +83,20 @@ def interview(
 
 
 def _introduce(held):
-    questions = [question_of(name) for name in held.questions]
-    asked = minutes_of(questions)
+    if held.answers:
+        done = len(held.questions) - len(held.open())
+        print(
+            f"Going on with the {held.level} interview of {_day(held)}: {done} of "
+            f"{len(held.questions)} questions done, {_left(held)} left. --new begins "
+            "another."
+        )
+        return
+    asked = minutes_of([question_of(name) for name in held.questions])
     about = f" about {held.topic}" if held.topic else ""
     print(
-        f"A {held.level} interview{about}, {held.minutes} minutes: {len(questions)} "
-        "questions. Type your answers; an empty line ends one. The clock stops while "
-        "you compare."
+        f"A {held.level} interview{about}, {held.minutes} minutes: "
+        f"{len(held.questions)} questions. Type your answers; an empty line ends one. "
+        "The clock stops while you compare."
     )
     if held.minutes - asked >= 10:
         print(f"The cards{about} are enough for {asked} minutes.")
@@ -221,7 +221,7 @@ def _goes_on(held, card):
 
 
 def _report(console, held):
-    """Say what the interview came to, and what to read again."""
+    """Print the outcome, and the cells to read again."""
     console.rule("the end")
     print(_outcome(held))
     if left := len(held.open()):

@@ -14,10 +14,10 @@ from distlab.errors import InvalidArgument
 from distlab.learner.interview.live_coding import EXERCISES, live_coding
 from distlab.learner.interview.questions import Question, card_question, minutes_of
 from distlab.learner.interview.whiteboard import TOPICS, whiteboard
-from distlab.learner.quiz.card import LEVELS, Card, follow_ups
+from distlab.learner.quiz.card import LEVELS, Card, cards, follow_ups, lessons
 from distlab.learner.quiz.review import selected
 
-__all__ = ["MINUTES", "draw"]
+__all__ = ["MINUTES", "draw", "question_of"]
 
 MINUTES = range(5, 241)
 _WHITEBOARD_FROM, _CODING_FROM = 15, 30
@@ -59,6 +59,24 @@ def draw(
     age = {name: at for at, name in enumerate(recent)}
     chains.sort(key=lambda chain: max(age.get(card.id, -1) for card in chain))
     return _fitting(chains, minutes - minutes_of(last)) + last
+
+
+def question_of(name: str) -> Question:
+    """Return the question with this id.
+
+    Raises: InvalidArgument if there is none (any more).
+    """
+    kind, _, rest = name.partition("-")
+    if kind == "whiteboard":
+        topic, _, seed = rest.rpartition("-")
+        return whiteboard(topic, int(seed))
+    if name.startswith("live-coding-"):
+        return live_coding(name.removeprefix("live-coding-"))
+    for lesson in lessons():
+        for card in cards(lesson):
+            if card.id == name:
+                return card_question(card)
+    raise InvalidArgument(f"there is no question {name!r} in this version of distlab.")
 
 
 def _nearest(lesson_of, numbers, chance, recent):

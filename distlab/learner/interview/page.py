@@ -11,8 +11,9 @@ import json
 from html import escape
 
 from distlab.calls.notebook_frontend import cell_number, person_is_there, show
+from distlab.learner.interview.draw import question_of
 from distlab.learner.interview.live_coding import EXERCISES, live_coding
-from distlab.learner.interview.questions import Question, card_question, question_of
+from distlab.learner.interview.questions import Question, card_question
 from distlab.learner.interview.record import MockInterview, begin, current
 from distlab.learner.interview.whiteboard import TOPICS, whiteboard
 from distlab.learner.predictions.kernel_bridge import open_bridge, receive

@@ -9,11 +9,10 @@ An id alone rebuilds its question, so that a record of ids is a record of an int
 
 from dataclasses import dataclass
 
-from distlab.errors import InvalidArgument
 from distlab.learner.predictions.answers import Number
-from distlab.learner.quiz.card import Card, cards, lessons
+from distlab.learner.quiz.card import Card
 
-__all__ = ["CARD_MINUTES", "Question", "card_question", "minutes_of", "question_of"]
+__all__ = ["CARD_MINUTES", "Question", "card_question", "minutes_of"]
 
 CARD_MINUTES = {"mid": 3, "senior": 4, "principal": 6}
 
@@ -52,24 +51,3 @@ def card_question(card: Card) -> Question:
 def minutes_of(questions: list[Question]) -> int:
     """Return the minutes that questions may take together."""
     return sum(each.minutes for each in questions)
-
-
-def question_of(name: str) -> Question:
-    """Return the question with this id.
-
-    Raises: InvalidArgument if there is none (any more).
-    """
-    from distlab.learner.interview.live_coding import live_coding
-    from distlab.learner.interview.whiteboard import whiteboard
-
-    kind, _, rest = name.partition("-")
-    if kind == "whiteboard":
-        topic, _, seed = rest.rpartition("-")
-        return whiteboard(topic, int(seed))
-    if name.startswith("live-coding-"):
-        return live_coding(name.removeprefix("live-coding-"))
-    for lesson in lessons():
-        for card in cards(lesson):
-            if card.id == name:
-                return card_question(card)
-    raise InvalidArgument(f"there is no question {name!r} in this version of distlab.")

@@ -13,8 +13,8 @@ from random import randrange
 
 from distlab.calls.message_html import plain
 from distlab.errors import InvalidArgument
-from distlab.learner.interview.draw import draw
-from distlab.learner.interview.questions import Question, question_of
+from distlab.learner.interview.draw import draw, question_of
+from distlab.learner.interview.questions import Question
 from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.quiz.card import LEVELS
 

@@ -51,17 +51,17 @@ def whiteboard(topic: str, seed: int) -> Question:
 
 
 def _asks(lesson, cell, level="senior"):
-    """Register a function as the topic of its name, shown in a cell of a lesson."""
+    """Register a function as the topic of its name without the underscore."""
 
     def register(drawn):
-        TOPICS[drawn.__name__] = lesson, cell, level, drawn
+        TOPICS[drawn.__name__[1:]] = lesson, cell, level, drawn
         return drawn
 
     return register
 
 
 @_asks("01_why_distribute", "predict-eight", "mid")
-def amdahl(draw):
+def _amdahl(draw):
     n, percent = draw.choice([16, 32, 64, 128]), draw.choice([2, 4, 5, 8, 10])
     value = cost.amdahl_speedup(n, percent / 100)
     asked = f"{percent} % of a job is serial. What speed-up do {n} workers give?"
@@ -75,7 +75,7 @@ def amdahl(draw):
 
 
 @_asks("04_replication_and_quorums", "explain-zones")
-def quorum_availability(draw):
+def _quorum_availability(draw):
     n, percent = draw.choice([3, 5]), draw.choice([1, 2, 5])
     q, most = percent / 100, n // 2
     terms = [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(most + 1, n + 1)]
@@ -95,7 +95,7 @@ def quorum_availability(draw):
 
 
 @_asks("06_mapreduce", "picture-shuffle")
-def shuffle_time(draw):
+def _shuffle_time(draw):
     terabytes, n = draw.choice([10, 20, 50]), draw.choice([50, 100, 200])
     gigabits, factor = draw.choice([10, 25]), draw.choice([1, 2, 4])
     share_gb, rate = terabytes * 1000 / n, gigabits / 8 / factor
@@ -117,7 +117,7 @@ def shuffle_time(draw):
 
 
 @_asks("08_streams", "picture-queue")
-def catch_up(draw):
+def _catch_up(draw):
     minutes, rate = draw.choice([10, 20, 30]), draw.choice([40, 60, 80])
     speed = rate + draw.choice([10, 20, 40])
     asked = (
@@ -136,7 +136,7 @@ def catch_up(draw):
 
 
 @_asks("10_ring_all_reduce", "write-ring-seconds")
-def all_reduce_time(draw):
+def _all_reduce_time(draw):
     n, gigabytes = draw.choice([16, 64, 256]), draw.choice([2, 7, 14])
     name = draw.choice(["InfiniBand HDR", "InfiniBand NDR"])
     link = LINKS[name]
@@ -159,7 +159,7 @@ def all_reduce_time(draw):
 
 
 @_asks("12_zero_and_fsdp", "compare-eight", "principal")
-def memory_per_gpu(draw):
+def _memory_per_gpu(draw):
     billions, tp = draw.choice([30, 70, 180]), draw.choice([4, 8])
     pp, dp, stage = draw.choice([2, 4, 8]), draw.choice([8, 16]), draw.choice([0, 1, 3])
     each = billions / tp / pp
@@ -185,7 +185,7 @@ def memory_per_gpu(draw):
 
 
 @_asks("14_pipelines", "compare-bubble")
-def bubble(draw):
+def _bubble(draw):
     p, v = draw.choice([4, 8, 16]), draw.choice([1, 2, 4])
     m = p * draw.choice([1, 2, 4])
     value = 100 * (p - 1) / (v * m + p - 1)
@@ -205,7 +205,7 @@ def bubble(draw):
 
 
 @_asks("17_fault_tolerance", "my-interval")
-def checkpoint_interval(draw):
+def _checkpoint_interval(draw):
     gpus, years = draw.choice([4096, 8192, 16384]), draw.choice([4, 6])
     save_s = draw.choice([30, 60, 120])
     mtbf_s = cost.job_mtbf(years * 365 * 86400, gpus)
@@ -227,7 +227,7 @@ def checkpoint_interval(draw):
 
 
 @_asks("20_interview", "principal-days", "principal")
-def training_days(draw):
+def _training_days(draw):
     billions, trillions = draw.choice([70, 180, 405]), draw.choice([2, 8, 15])
     gpus, percent = draw.choice([2048, 8192, 16384]), draw.choice([35, 40, 45])
     rate = gpus * 989e12 * percent / 100

@@ -103,7 +103,7 @@ def _numbered(text, lesson, file):
 
 
 def _wrong_chain(card, all_cards):
-    """Return why a card cannot follow what it says that it follows, "" if it can."""
+    """Return the reason why a card cannot follow the one that it names, or ""."""
     before = all_cards.get(card.follows)
     if before is None:
         return f"there is no card {card.follows!r} to follow"

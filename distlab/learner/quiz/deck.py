@@ -194,6 +194,6 @@ def answer_html(card: Card) -> str:
 
 
 def follow_ups_html(card: Card) -> str:
-    """Return what an interviewer asks next as HTML, "" if that is nothing."""
+    """Return the follow-ups of a card as HTML, "" without any."""
     asked = " ".join(typeset(each.question) for each in follow_ups(card))
     return asked and f'<p class="next">An interviewer may go on: {asked}</p>'
