@@ -105,7 +105,8 @@ def _introduce(held):
 def _hold(console, held):
     """Ask the open questions as long as there is time, then say what to read again."""
     for name in held.open():
-        if held.spent_s >= 60 * held.minutes:
+        answered = held.answers.get(name, {}).get("answered")
+        if held.spent_s >= 60 * held.minutes and not answered:
             break
         _ask(console, held, question_of(name))
     held.keep()
@@ -227,9 +228,8 @@ def _report(console, held):
     if left := len(held.open()):
         print(f"The time was over before {left} of {len(held.questions)} questions.")
     again = held.read_again()[:_SHOWN]
-    print(
-        "\nRead again, fewest points first:" if again else "\nYou had every key point."
-    )
+    if again:
+        print("\nRead again, fewest points first:")
     for question, had, points in again:
         card = question.card
         print(f"  {had} of {points}  {card.topic}, lesson {card.lesson[:2]}")

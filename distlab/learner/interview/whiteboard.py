@@ -99,7 +99,7 @@ def _shuffle_time(draw):
     terabytes, n = draw.choice([10, 20, 50]), draw.choice([50, 100, 200])
     gigabits, factor = draw.choice([10, 25]), draw.choice([1, 2, 4])
     share_gb, rate = terabytes * 1000 / n, gigabits / 8 / factor
-    each = cost.pairwise_all_to_all(n, round(share_gb * GB))
+    each = cost.pairwise_all_to_all(n, round(share_gb / n * GB))
     asked = (
         f"A job shuffles {terabytes} TB, spread evenly over {n} machines of {gigabits} "
         f"Gb/s each, through a network that is {factor}:1 oversubscribed. How many "
@@ -109,8 +109,8 @@ def _shuffle_time(draw):
     steps = [
         f"Each machine has {share_gb:.4g} GB, and sends (n-1)/n of them: "
         f"{share_gb * (n - 1) / n:.4g} GB.",
-        f"{gigabits} Gb/s are {gigabits / 8:g} GB/s; {factor}:1 leaves {rate:.3g}.",
-        f"{share_gb * (n - 1) / n:.4g} / {rate:.3g} = {value:,.0f} s.",
+        f"{gigabits} Gb/s are {gigabits / 8:g} GB/s; {factor}:1 leaves {rate:.4g}.",
+        f"{share_gb * (n - 1) / n:.4g} / {rate:.4g} = {value:,.4g} s.",
         "A hot key or a straggler makes it longer: the slowest machine ends it.",
     ]
     return asked, value, "s", steps
@@ -152,7 +152,7 @@ def _all_reduce_time(draw):
         f"Each rank sends 2(n-1)/n S = 2 · {n - 1}/{n} · {gigabytes} = {moved:.4g} GB.",
         f"{moved:.4g} GB / {rate:g} GB/s = {1000 * moved / rate:.4g} ms.",
         f"2(n-1) = {2 * (n - 1)} rounds of latency add "
-        f"{2000 * (n - 1) * link.latency_s:.2g} ms.",
+        f"{2000 * (n - 1) * link.latency_s:.2g} ms: {value:.4g} ms.",
         "With buckets most of it is hidden behind the backward pass.",
     ]
     return asked, value, "ms", steps

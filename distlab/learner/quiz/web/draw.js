@@ -47,14 +47,14 @@ forEach("form.choose.interview-choice", (choice) => {
   const form = deck.querySelector("form.interview");
   const said = deck.querySelector(".today");
   const { level, minutes, topic } = choice.elements;
-  const going = interviews().at(-1);
   choice.hidden = false;
-  if (going && !going.ended) {
-    deck.held = going;
+  if (heldIn(deck)) {
     form.querySelector("button").textContent = "Go on with the last interview";
     const another = make("button", "Begin another", { type: "button" });
     another.onclick = () => {
       deck.held = null;
+      for (const card of deck.querySelectorAll("[data-card]")) card.beginAgain();
+      for (const field of deck.querySelectorAll(".number input")) field.value = "";
       form.requestSubmit();
     };
     form.append(another);
@@ -79,6 +79,8 @@ forEach("form.choose.interview-choice", (choice) => {
       const of = done.reduce((sum, each) => sum + each.of, 0);
       list.append(make("li", `${onDay(started)}, ${level}: ${had} of ${of} key points`));
     }
-    report.append(make("p", "Your interviews in this browser:"), list);
+    const another = make("button", "Another interview", { type: "button" });
+    another.onclick = () => location.reload();
+    report.append(make("p", "Your interviews in this browser:"), list, another);
   };
 });

@@ -13,7 +13,8 @@ function heldIn(deck) {
   if (deck.held !== undefined) return deck.held;
   const above = deck.closest(".jp-OutputArea")?.querySelector(".distlab-kept");
   deck.held = JSON.parse(above?.dataset.kept ?? deck.dataset.interview);
-  deck.held = interviews().find(({ started }) => started === deck.held?.started) ?? deck.held;
+  const started = deck.held?.started ?? interviews().filter((each) => !each.ended).at(-1)?.started;
+  deck.held = interviews().find((each) => each.started === started) ?? deck.held;
   return deck.held;
 }
 
@@ -68,8 +69,9 @@ forEach("form.interview", (form) => {
 
   const go = () => {
     form.hidden = true;
-    const time = spent() < 60 * deck.held.minutes;
-    shown = (time && byId(open()[0])) || null;
+    const first = open()[0];
+    const time = spent() < 60 * deck.held.minutes || (first && entry(first).answered);
+    shown = (time && first && byId(first)) || null;
     for (const card of deck.querySelectorAll("[data-card]")) card.hidden = card !== shown;
     if (!shown) return finish();
     since = performance.now();
@@ -97,7 +99,7 @@ forEach("form.interview", (form) => {
     report.replaceChildren(make("p", lines.join(" ")));
     const share = (id) => points(id)[0] / points(id)[1];
     const again = done.filter((id) => share(id) < 1).sort((a, b) => share(a) - share(b));
-    report.append(make("p", again.length ? "Read again, fewest points first:" : "You had every key point."));
+    if (again.length) report.append(make("p", "Read again, fewest points first:"));
     const list = make("ul", "");
     for (const id of again.slice(0, 6)) {
       const { topic, lesson } = byId(id).dataset;
