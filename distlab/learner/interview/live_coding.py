@@ -112,10 +112,15 @@ def _made(source):
 
 
 def _needed(cells, check):
-    """Return the code cells that the check, and they themselves, use names of."""
+    """Return the code cells that the check, and they themselves, use names of.
+
+    Functions that are given to the learner, in cells of their own, are among them.
+    """
     used, needed = _used(check), []
     for cell in reversed([cell for cell in cells if cell["cell_type"] == "code"]):
-        if cell["id"] == "imports" or used & {*_made(cell["source"])}:
+        body = ast.parse(cell["source"]).body
+        given = all(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in body)
+        if cell["id"] == "imports" or given or used & {*_made(cell["source"])}:
             used |= _used(cell["source"])
             needed.insert(0, cell)
     return needed
