@@ -110,8 +110,7 @@ def compare(console: Console, card: Card, then: list[Card]) -> list[str]:
 
     Raises: EOFError for `q` and at the input's end, KeyboardInterrupt.
     """
-    if card.answer:
-        print(fill(plain(card.answer), console.width) + "\n")
+    print(fill(plain(card.answer), console.width) + "\n")
     points = {f"{n}": plain(point) for n, point in enumerate(card.key_points, 1)}
     for number, point in points.items():
         indent = {"initial_indent": f"  {number}. ", "subsequent_indent": "     "}

@@ -58,7 +58,11 @@ def draw(
     chains = [c for c in _chains(chance, most) if wanted & {card.id for card in c}]
     age = {name: at for at, name in enumerate(recent)}
     chains.sort(key=lambda chain: max(age.get(card.id, -1) for card in chain))
-    return _fitting(chains, minutes - minutes_of(last)) + last
+    fresh = [chain for chain in chains if not age.keys() & {c.id for c in chain}]
+    left = minutes - minutes_of(last)
+    found = _fitting(fresh, left)
+    found += _fitting(chains[len(fresh) :], left - minutes_of(found))
+    return found + last
 
 
 def question_of(name: str) -> Question:

@@ -43,22 +43,22 @@ __all__ = [
 LEVELS = ("mid", "senior", "principal")
 _HEADS = ("id", "level", "topic", "cell", "follows")
 _FIELDS = (*_HEADS, "question", "answer", "key points")
-_OPTIONAL = ("follows", "answer")
+_OPTIONAL = ("follows",)
 _ANSWER_WORDS = 60
 
 
 @dataclass(frozen=True)
 class Card:
-    """One question, its key points, and the lesson and cell that show the answer."""
+    """One question, an answer, its key points, and the lesson and cell that show it."""
 
     id: str
     level: str
     topic: str
     question: str
+    answer: str
     key_points: tuple[str, ...]
     cell: str
     lesson: str
-    answer: str = ""
     follows: str = ""
 
 

@@ -29,10 +29,8 @@ from distlab.learner.quiz.review import due, keep_answer, rate, selected
 
 __all__ = [
     "Deck",
-    "answer_html",
     "ask",
     "deck_html",
-    "follow_ups_html",
     "place_of",
     "review",
     "section",
@@ -182,18 +180,13 @@ def section(
         f'data-kept="{escape(json.dumps(kept or {}))}">'
         f'<p class="about">{escape(about)}</p>'
         f'<p class="question">{typeset(card.question)}</p>{below}'
-        f"<details><summary>Answer and key points</summary>{answer_html(card)}"
+        f"<details><summary>Answer and key points</summary>"
+        f'<p class="said">{typeset(card.answer)}</p>'
         f'<ul>{points}</ul><p><a href="{link}">The cell that shows it</a></p>'
-        f"{follow_ups_html(card)}</details></section>"
+        f"{_follow_ups(card)}</details></section>"
     )
 
 
-def answer_html(card: Card) -> str:
-    """Return a card's answer as HTML, "" without one."""
-    return card.answer and f'<p class="said">{typeset(card.answer)}</p>'
-
-
-def follow_ups_html(card: Card) -> str:
-    """Return the follow-ups of a card as HTML, "" without any."""
+def _follow_ups(card):
     asked = " ".join(typeset(each.question) for each in follow_ups(card))
     return asked and f'<p class="next">An interviewer may go on: {asked}</p>'

@@ -30,15 +30,20 @@ const drawn = (deck, level, minutes, topic) => {
     .sort((a, b) => Math.max(...a.map(age)) - Math.max(...b.map(age)));
   const found = [];
   const left = () => minutes - takes(last) - takes(found);
-  const rest = [];
-  for (const each of chains)
-    if (takes(each) > left()) rest.push(each);
-    else found.push(...each);
-  for (const each of rest)
-    for (const card of each) {
-      if (takes([card]) > left()) break;
-      found.push(card);
-    }
+  const fit = (some) => {
+    const rest = [];
+    for (const each of some)
+      if (takes(each) > left()) rest.push(each);
+      else found.push(...each);
+    for (const each of rest)
+      for (const card of each) {
+        if (takes([card]) > left()) break;
+        found.push(card);
+      }
+  };
+  const isFresh = (each) => each.every((card) => age(card) < 0);
+  fit(chains.filter(isFresh));
+  fit(chains.filter((each) => !isFresh(each)));
   return [...found, ...last].map(({ dataset }) => dataset.card);
 };
 
