@@ -134,7 +134,7 @@ def _ask(console, held, question):
         )
     print()
     ticked = compare(console, card, _goes_on(held, card))
-    held.keep(name, ticked=ticked, done=True)
+    held.keep(name, ticked=ticked, of=len(card.key_points), done=True)
     print()
 
 
@@ -230,22 +230,19 @@ def _report(console, held):
     again = held.read_again()[:_SHOWN]
     if again:
         print("\nRead again, fewest points first:")
-    for question, had, points in again:
-        card = question.card
-        print(f"  {had} of {points}  {card.topic}, lesson {card.lesson[:2]}")
+    for name in again:
+        card, (had, of) = question_of(name).card, held.points[name]
+        print(f"  {had} of {of}  {card.topic}, lesson {card.lesson[:2]}")
         print(f"          {card_address(card, site())}")
     print("\n`distlab interview` draws another; with --record it lists this one.")
 
 
 def _outcome(held):
-    done = [question_of(name) for name in held.questions if name not in held.open()]
-    points = [held.points(question) for question in done]
     said = [
         f"You took {_clock(held.spent_s)} of {held.minutes} minutes, and had "
-        f"{sum(had for had, _ in points)} of {sum(of for _, of in points)} key points "
-        f"in {len(done)} questions."
+        f"{_points(held)} key points in {len(held.points)} questions."
     ]
-    for question in done:
+    for question in map(question_of, held.points):
         kept = held.answers[question.card.id]
         if question.value is not None:
             right = question.is_right(kept.get("number"))
@@ -263,18 +260,21 @@ def _list(console):
     for head in ("began", "level", "topic", "time", "questions", "points", ""):
         table.add_column(head, no_wrap=head != "topic")
     for held in earlier():
-        done = [question_of(n) for n in held.questions if n not in held.open()]
-        points = [held.points(question) for question in done]
         table.add_row(
             held.started[:16].replace("T", " "),
             held.level,
             held.topic or "all",
             f"{_clock(held.spent_s)} of {held.minutes}:00",
-            f"{len(done)} of {len(held.questions)}",
-            f"{sum(had for had, _ in points)} of {sum(of for _, of in points)}",
+            f"{len(held.points)} of {len(held.questions)}",
+            _points(held),
             "" if held.ended else "not finished",
         )
     console.print(table if table.rows else "There is no interview in the record yet.")
+
+
+def _points(held):
+    had, of = map(sum, zip((0, 0), *held.points.values(), strict=True))
+    return f"{had} of {of}"
 
 
 def _left(held):

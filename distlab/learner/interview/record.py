@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from random import randrange
 
-from distlab.calls.message_html import plain
 from distlab.errors import InvalidArgument
 from distlab.learner.interview.draw import draw, question_of
-from distlab.learner.interview.questions import Question
 from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.quiz.card import LEVELS
 
@@ -27,7 +25,7 @@ class MockInterview:
 
     answers: by a question's id: "answer", "seconds", "ticked", and "number" and
         "passed" where the question has them; "answered" before it is compared, and
-        "done" afterwards.
+        "done" afterwards; "ticked", the key points that it had, "of" how many.
     """
 
     started: str
@@ -57,21 +55,19 @@ class MockInterview:
         done = {name for name, each in self.answers.items() if each.get("done")}
         return [name for name in self.questions if name not in done]
 
-    def points(self, question: Question) -> tuple[int, int]:
-        """Return the key points that an answer had, and all of them."""
-        had = set(self.answers.get(question.card.id, {}).get("ticked", ()))
-        points = {plain(point) for point in question.card.key_points}
-        return len(had & points), len(points)
+    @property
+    def points(self) -> dict[str, tuple[int, int]]:
+        """The key points that each answer had, and all of them, by question."""
+        return {
+            name: (len(each["ticked"]), each["of"])
+            for name, each in self.answers.items()
+            if each.get("done")
+        }
 
-    def read_again(self) -> list[tuple[Question, int, int]]:
-        """Return the questions with fewest of their points, with these and all.
-
-        Those that were not asked are left out, as are those with all points.
-        """
-        asked = [question_of(n) for n in self.questions if n not in self.open()]
-        rows = [(question, *self.points(question)) for question in asked]
-        rows.sort(key=lambda row: row[1] / row[2])
-        return [row for row in rows if row[1] < row[2]]
+    def read_again(self) -> list[str]:
+        """Return the questions that lacked points, those with the fewest first."""
+        share = {name: had / of for name, (had, of) in self.points.items()}
+        return sorted((name for name in share if share[name] < 1), key=share.get)
 
 
 def begin(
@@ -113,11 +109,12 @@ def earlier() -> list[MockInterview]:
         entry = kept.get(name)
         try:
             each = MockInterview(**entry)
-            answers = [each.answers.get(name, {}) for name in each.questions]
-            sound = each.level in LEVELS and all(isinstance(a, dict) for a in answers)
-        except (TypeError, AttributeError):
+            sound = each.level in LEVELS and all(
+                had <= of for had, of in each.points.values()
+            )
+            found += [each] * (sound and each.spent_s >= 0)
+        except (TypeError, KeyError, AttributeError):
             continue
-        found += [each] * sound
     return found
 
 
