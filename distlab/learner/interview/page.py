@@ -107,14 +107,15 @@ def interview_page(cards: list[Card]) -> str:
     return _page(intro, sections, *scripts, form=form, mark='data-interview="null"')
 
 
-def _page(intro, sections, *scripts, mark, form=""):
+def _page(intro, sections, *scripts, mark, form="", button="Begin"):
     how = (
         " Write each answer, then compare; the clock stops while you do. Nothing "
         "leaves this machine."
     )
     inner = (
         f"<p>{escape(intro + how)}</p>{form}"
-        '<form class="interview row"><button>Begin</button></form>'
+        f'<form class="interview row"><button>{button}</button>'
+        '<span class="note" role="status"></span></form>'
         '<p class="clock note" role="timer" hidden></p>'
         f'{sections}<div class="report" tabindex="-1" hidden></div>'
     )

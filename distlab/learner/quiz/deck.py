@@ -188,5 +188,8 @@ def section(
 
 
 def _follow_ups(card):
-    asked = " ".join(typeset(each.question) for each in follow_ups(card))
-    return asked and f'<p class="next">An interviewer may go on: {asked}</p>'
+    after = follow_ups(card)
+    ids = escape(" ".join(each.id for each in after))
+    asked = " ".join(typeset(each.question) for each in after)
+    said = f"An interviewer may go on: {asked}"
+    return asked and f'<p class="next" data-next="{ids}">{said}</p>'

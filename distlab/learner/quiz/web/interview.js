@@ -74,6 +74,8 @@ forEach("form.interview", (form) => {
     shown = (time && first && byId(first)) || null;
     for (const card of deck.querySelectorAll("[data-card]")) card.hidden = card !== shown;
     if (!shown) return finish();
+    for (const next of shown.querySelectorAll(".next"))
+      next.hidden = next.dataset.next.split(" ").some((id) => deck.held.questions.includes(id));
     since = performance.now();
     clock.hidden = false;
     tick();
@@ -103,7 +105,14 @@ forEach("form.interview", (form) => {
     const list = make("ul", "");
     for (const id of again.slice(0, 6)) {
       const { topic, lesson } = byId(id).dataset;
-      const link = byId(id).querySelector(".ticks a").cloneNode(true);
+      const there = byId(id).querySelector(".ticks a");
+      const link = there.cloneNode(true);
+      // JupyterLab opens a notebook by its own listener, which the copy lacks.
+      if (!isPage)
+        link.onclick = (event) => {
+          event.preventDefault();
+          there.click();
+        };
       link.textContent = `${topic}, lesson ${lesson.slice(0, 2)}`;
       const item = make("li", `${points(id).join(" of ")}: `);
       item.append(link);
@@ -161,6 +170,7 @@ forEach("form.interview", (form) => {
   form.onsubmit = (event) => {
     event.preventDefault();
     event.stopPropagation();
-    if (deck.begin?.(form) !== false) go();
+    if (!isPage && !tell({ to: "" })) form.querySelector(".note").textContent = UNKEPT;
+    else if (deck.begin?.() !== false) go();
   };
 });
