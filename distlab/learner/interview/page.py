@@ -46,14 +46,13 @@ class InterviewPage:
     def _repr_mimebundle_(self, include=None, exclude=None):
         sections = "".join(_section(q, place_of(q.card.lesson)) for q in self.questions)
         held = escape(json.dumps(vars(self.held)))
-        open_ones = len(self.held.open())
-        going = f"{len(self.questions)} questions"
-        if open_ones < len(self.questions):
-            going = f"{open_ones} of {going} left"
         intro = (
-            f"A {self.held.level} interview of {self.held.minutes} minutes, {going}."
+            f"A {self.held.level} interview of {self.held.minutes} minutes: "
+            f"{len(self.held.open())} of {len(self.questions)} questions are open."
         )
-        html = _page(intro, sections, "interview.js", mark=f'data-interview="{held}"')
+        button = "Go on" if self.held.answers else "Begin"
+        mark = f'data-interview="{held}"'
+        html = _page(intro, sections, "interview.js", mark=mark, button=button)
         return {"text/html": html, "text/plain": repr(self)}
 
     def _ipython_display_(self):
