@@ -70,7 +70,7 @@ def interview(
     held = None if new else current(**given)
     if held is None:
         held = begin(**{name: v for name, v in given.items() if v is not None})
-    _introduce(held)
+    _introduce(console, held)
     with suppress(ImportError):
         import_module("readline")  # so that arrow keys edit the answer
     try:
@@ -82,10 +82,10 @@ def interview(
         print(problem)
 
 
-def _introduce(held):
+def _introduce(console, held):
     if held.answers:
         done = len(held.questions) - len(held.open())
-        print(
+        console.print(
             f"Going on with the {held.level} interview of {_day(held)}: {done} of "
             f"{len(held.questions)} questions done, {_left(held)} left. --new begins "
             "another."
@@ -93,13 +93,13 @@ def _introduce(held):
         return
     asked = minutes_of([question_of(name) for name in held.questions])
     about = f" about {held.topic}" if held.topic else ""
-    print(
+    console.print(
         f"A {held.level} interview{about}, {held.minutes} minutes: "
         f"{len(held.questions)} questions. Type your answers; an empty line ends one. "
         "The clock stops while you compare."
     )
     if held.minutes - asked >= 10:
-        print(f"The cards{about} are enough for {asked} minutes.")
+        console.print(f"The cards{about} are enough for {asked} minutes.")
 
 
 def _hold(console, held):
@@ -224,7 +224,7 @@ def _goes_on(held, card):
 def _report(console, held):
     """Print the outcome, and the cells to read again."""
     console.rule("the end")
-    print(_outcome(held))
+    console.print(_outcome(held))
     if left := len(held.open()):
         print(f"The time was over before {left} of {len(held.questions)} questions.")
     again = held.read_again()[:_SHOWN]
@@ -234,7 +234,8 @@ def _report(console, held):
         card, (had, of) = question_of(name).card, held.points[name]
         print(f"  {had} of {of}  {card.topic}, lesson {card.lesson[:2]}")
         print(f"          {card_address(card, site())}")
-    print("\n`distlab interview` draws another; with --record it lists this one.")
+        print(f"\n`distlab lab {card.lesson[:2]}` opens a lesson to run.")
+    print("`distlab interview` draws another; with --record it lists this one.")
 
 
 def _outcome(held):

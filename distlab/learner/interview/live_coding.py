@@ -140,5 +140,5 @@ def _comments(cells, stub):
     goal = next(text for text in texts if text.startswith("## The goal"))
     step = [text for text in texts if text.startswith("## Step 1")] + texts[-1:]
     lines = "\n\n".join(dict.fromkeys([goal, *step])).splitlines()
-    wrapped = (textwrap.wrap(line, 76) or [""] for line in lines)
+    wrapped = (textwrap.wrap(line, 60) or [""] for line in lines)
     return "\n".join(f"# {line}".rstrip() for part in wrapped for line in part)

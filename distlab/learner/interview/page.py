@@ -46,9 +46,10 @@ class InterviewPage:
     def _repr_mimebundle_(self, include=None, exclude=None):
         sections = "".join(_section(q, place_of(q.card.lesson)) for q in self.questions)
         held = escape(json.dumps(vars(self.held)))
-        intro = (
-            f"A {self.held.level} interview of {self.held.minutes} minutes: "
-            f"{len(self.held.open())} of {len(self.questions)} questions are open."
+        many, left = len(self.questions), len(self.held.open())
+        intro = f"A {self.held.level} interview of {self.held.minutes} minutes: "
+        intro += (
+            f"{left} of {many} questions left." if left < many else f"{many} questions."
         )
         button = "Go on" if self.held.answers else "Begin"
         mark = f'data-interview="{held}"'
