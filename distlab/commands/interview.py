@@ -234,8 +234,10 @@ def _report(console, held):
         card, (had, of) = question_of(name).card, held.points[name]
         print(f"  {had} of {of}  {card.topic}, lesson {card.lesson[:2]}")
         print(f"          {card_address(card, site())}")
-        print(f"\n`distlab lab {card.lesson[:2]}` opens a lesson to run.")
-    print("`distlab interview` draws another; with --record it lists this one.")
+    console.print(
+        "\n`distlab lab NN` opens a lesson to run; `distlab interview` draws another; "
+        "--record lists this one."
+    )
 
 
 def _outcome(held):

@@ -6,6 +6,7 @@ from html import escape
 
 import pytest
 from pages import reload_until
+from soaks import nightly
 
 from distlab.learner.interview import interview, interview_page, page
 from distlab.learner.interview.draw import question_of
@@ -88,6 +89,7 @@ def test_on_the_page_an_interview_goes_on_after_a_reload_and_says_what_to_read(o
     assert not shown.get_by_role("button", name="Go on").count()
 
 
+@pytest.mark.nightly
 def test_the_clock_stops_while_one_compares_and_the_end_of_time_ends_it(opened):
     shown = opened(interview_page(selected()))
     begin(shown, minutes="45")
@@ -104,7 +106,7 @@ def test_the_clock_stops_while_one_compares_and_the_end_of_time_ends_it(opened):
     assert "The time was over before" in said and "in 2 questions" in said
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["senior", nightly("mid"), nightly("principal")])
 def test_the_page_draws_as_the_terminal_does(opened, level):
     shown = opened(interview_page(selected()))
     deck = "document.querySelector('.distlab-cards')"
@@ -169,6 +171,7 @@ def test_a_notebook_s_kernel_hears_all_and_an_opened_one_shows_it(opened):
     assert right[-1] and json.loads(json.dumps(vars(held)))
 
 
+@pytest.mark.nightly
 def test_the_page_is_accessible_and_fits_a_phone(opened):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     phone = {"viewport": {"width": 360, "height": 800}, "has_touch": True}

@@ -183,7 +183,7 @@ def test_live_code_has_contract_stub_and_check_and_no_more_than_it_needs(stem):
         "# ## Step 1. Correct" in question.code and "write this step" in question.code
     )
     assert (
-        question.code.count("\n") < 100
+        question.code.count("\n") < 120
         and max(map(len, question.code.splitlines())) < 120
     )
     compile(program(question.code), stem, "exec")
@@ -303,6 +303,20 @@ def test_ctrl_c_in_the_middle_of_a_line_keeps_the_line(home):
     os.close(terminal)
     [kept] = earlier()[0].answers.values()
     assert kept["answer"] == "one line\nhalf a line" and "seconds" in kept
+
+
+def test_an_interrupt_while_a_line_is_stored_stops_the_interview(monkeypatch):
+    replace = os.replace
+
+    def interrupted(*paths):
+        replace(*paths)
+        monkeypatch.setattr(os, "replace", replace)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    assert "Stopped. What you wrote is kept" in asked("\nmine\n\n1\n", *FIVE)
+    [kept] = earlier()[0].answers.values()
+    assert kept["answer"] == "mine" and "done" not in kept
 
 
 def test_time_that_is_over_ends_the_interview_and_says_what_was_not_asked():
