@@ -76,7 +76,7 @@ def _ask_all(console, cards, today):
     if not today:
         console.print(f"None of {len(cards)} cards is due today.")
         if had := new_today():
-            console.print(f"You had {had} new ones; --new {had + 10} brings ten more.")
+            console.print(f"New today: {had}; --new {had + 10} brings ten more.")
         return
     with suppress(ImportError):
         import_module("readline")  # so that arrow keys edit the answer

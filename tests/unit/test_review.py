@@ -145,7 +145,7 @@ def test_a_day_has_ten_new_cards_however_often_one_asks(home):
 
 def test_in_a_terminal_a_day_without_cards_says_how_to_have_more():
     asked("\n\ng\n", "--new", "1")
-    assert "You had 1 new ones; --new 11 brings ten more." in asked("", "--new", "1")
+    assert "New today: 1; --new 11 brings ten more." in asked("", "--new", "1")
 
 
 def test_answer_then_points_then_cell_then_the_follow_up(monkeypatch, tmp_path):
