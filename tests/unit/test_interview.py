@@ -94,7 +94,7 @@ def _numbers(text):
     ]
 
 
-def amdahl(percent, n):
+def speed_up(percent, n):
     return 100 / (percent + (100 - percent) / n)
 
 

@@ -61,7 +61,7 @@ def _asks(lesson, cell, level="senior"):
 
 
 @_asks("01_why_distribute", "predict-eight", "mid")
-def _amdahl(draw):
+def _speed_up(draw):
     n, percent = draw.choice([16, 32, 64, 128]), draw.choice([2, 4, 5, 8, 10])
     value = cost.amdahl_speedup(n, percent / 100)
     asked = f"{percent} % of a job is serial. What speed-up do {n} workers give?"
