@@ -74,6 +74,14 @@ class TransformerShape:
         return self._layer(self.experts)
 
     @property
+    def expert_parameters(self) -> int:
+        """The parameters of all layers' routed experts."""
+        if self.experts == 1:
+            return 0
+        one = self._layer(2) - self._layer(1)
+        return self.layers * self.experts * one
+
+    @property
     def parameters(self) -> int:
         """All parameters."""
         return self._whole(self.layer_parameters)

@@ -1,0 +1,69 @@
+"""Pipeline schedules in closed form: bubble, and activations in flight.
+
+    schedule       bubble over m microbatches           in flight on the first stage
+    GPipe          (p - 1) (F + B + W) / m              m
+    1F1B           (p - 1) (F + B + W) / m              p
+    interleaved    (p - 1) (F + B + W) / (v m)          p + (p - 1) / v
+    ZB-H1          (p - 1) (F + B - W) / m              p
+    ZB-H2          (p - 1) (F + B - 2W) / m             2p - 1
+    ZB-V           (p - 1) (F + B - 2W) / m             p
+
+A bubble is a share of the time of the work, m (F + B + W), as in Megatron's papers;
+x / (1 + x) is the share of the whole step. p: stages, v: chunks of the model in each,
+F, B, W: the forward of a microbatch, and the backward of inputs and of weights.
+
+Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters
+    using Megatron-LM" (2021), section 2.2; Korthikanti et al. (2022), appendix B; Qi et
+    al., "Zero bubble pipeline parallelism" (2024), table 2.
+"""
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["SCHEDULES", "microbatches_in_flight", "pipeline_bubble"]
+
+SCHEDULES = ("GPipe", "1F1B", "interleaved", "ZB-H1", "ZB-H2", "ZB-V")
+_SAVED = {"ZB-H1": 2, "ZB-H2": 3, "ZB-V": 3}  # times W that fill the bubble
+
+
+def pipeline_bubble(
+    schedule: str,
+    stages: int,
+    microbatches: int,
+    *,
+    chunks: int = 1,
+    weights: float = 1 / 3,
+) -> float:
+    """Return the idle time of a step over the time of its work.
+
+    weights: W / (F + B + W); a third, if all three take equally long.
+
+    Raises: InvalidArgument.
+    """
+    _check(schedule, stages=stages, microbatches=microbatches, chunks=chunks)
+    busy = 1 - min(1, _SAVED.get(schedule, 0) * weights)
+    return (stages - 1) * busy / (microbatches * chunks)
+
+
+def microbatches_in_flight(
+    schedule: str, stages: int, microbatches: int, *, chunks: int = 1
+) -> float:
+    """Return the microbatches whose activations the first stage keeps at its fullest.
+
+    Raises: InvalidArgument.
+    """
+    _check(schedule, stages=stages, microbatches=microbatches, chunks=chunks)
+    if schedule == "GPipe":
+        return microbatches
+    if schedule == "ZB-H2":
+        return min(microbatches, 2 * stages - 1)
+    more = (stages - 1) / chunks if chunks > 1 else 0
+    return min(microbatches, stages + more)
+
+
+def _check(schedule, **sizes):
+    if schedule not in SCHEDULES:
+        known = ", ".join(SCHEDULES)
+        raise InvalidArgument(f"schedule is one of {known}, and got {schedule!r}.")
+    for name, size in sizes.items():
+        if not size >= 1:
+            raise InvalidArgument(f"{name} is a number from 1 on, and got {size!r}.")
