@@ -19,7 +19,7 @@ Source: Narayanan et al., "Efficient large-scale language model training on GPU 
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["SCHEDULES", "microbatches_in_flight", "pipeline_bubble"]
+__all__ = ["SCHEDULES", "chunks_in_flight", "microbatches_in_flight", "pipeline_bubble"]
 
 SCHEDULES = ("GPipe", "1F1B", "interleaved", "ZB-H1", "ZB-H2", "ZB-V")
 _SAVED = {"ZB-H1": 2, "ZB-H2": 3, "ZB-V": 3}  # times W that fill the bubble
@@ -45,19 +45,30 @@ def pipeline_bubble(
 
 
 def microbatches_in_flight(
-    schedule: str, stages: int, microbatches: int, *, chunks: int = 1
+    schedule: str, stages: int, microbatches: int, *, chunks: int = 1, stage: int = 0
 ) -> float:
-    """Return the microbatches whose activations the first stage keeps at its fullest.
+    """Return the microbatches whose activations a stage keeps at its fullest.
+
+    A chunk of a microbatch counts 1 / v.
 
     Raises: InvalidArgument.
     """
     _check(schedule, stages=stages, microbatches=microbatches, chunks=chunks)
+    kept = stages - stage
     if schedule == "GPipe":
-        return microbatches
-    if schedule == "ZB-H2":
-        return min(microbatches, 2 * stages - 1)
-    more = (stages - 1) / chunks if chunks > 1 else 0
-    return min(microbatches, stages + more)
+        kept = microbatches
+    elif schedule == "ZB-H2":
+        kept = 2 * kept - 1
+    elif schedule == "ZB-V":
+        kept = stages
+    elif chunks > 1:
+        kept = chunks_in_flight(stages, stage, chunks) / chunks
+    return min(microbatches, kept)
+
+
+def chunks_in_flight(stages: int, stage: int, chunks: int) -> int:
+    """Return 2 (p - stage - 1) + (v - 1) p + 1, of Megatron's interleaved schedule."""
+    return 2 * (stages - stage - 1) + (chunks - 1) * stages + 1
 
 
 def _check(schedule, **sizes):

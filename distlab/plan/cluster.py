@@ -48,7 +48,8 @@ class GpuCluster:
     """`gpus` GPUs in nodes of `per_node`, each with a NIC on a rail of its own.
 
     outside: a NIC's link. nics: of a node; fewer than GPUs share them.
-    oversubscription: wires down for each wire up, of the leaf switches; see `topology`.
+    oversubscription: ports down for each wire up, of leaf switches of a rail, each for
+        `nodes_per_leaf` nodes; see `topology`.
     efficiency: share of the peak that matrix products reach, an assumption.
     reserved_bytes: of a GPU's memory, for CUDA, NCCL's buffers and fragmentation.
     mtbf_hours: of one GPU with its share of the node, the network and the software;
@@ -67,6 +68,7 @@ class GpuCluster:
     outside: Link = LINKS["InfiniBand NDR"]
     nics: int | None = None
     oversubscription: float = 1.0
+    nodes_per_leaf: int = 32
     efficiency: float = 0.65
     reserved_bytes: float = 6 * GB
     mtbf_hours: float = 54 * 24 * 16_384 / 419
@@ -95,6 +97,12 @@ class GpuCluster:
                 "efficiency is above 0 and at most 1, oversubscription 1 or more; got "
                 f"{self.efficiency!r} and {self.oversubscription!r}."
             )
+
+    @property
+    def across(self) -> float:
+        """The factor on the time of bytes that cross leaf switches from all GPUs."""
+        one_leaf = self.gpus <= self.per_node * self.nodes_per_leaf
+        return 1.0 if one_leaf else self.oversubscription
 
 
 def _known(name):

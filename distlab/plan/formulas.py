@@ -8,13 +8,13 @@ in the order tp, cp, dp, pp, as Megatron places them: tp next to each other in a
 """
 
 import math
+from collections.abc import Callable, Iterator
 from functools import cache
-from types import CodeType
 from typing import NamedTuple
 
 from distlab import cost
 
-__all__ = ["FORMULAS", "Formula", "compute", "names_in"]
+__all__ = ["FORMULAS", "LEVELS", "Formula", "compute", "names_in", "walk"]
 
 
 class Formula(NamedTuple):
@@ -74,19 +74,48 @@ FORMULAS = {
     ),
     "layer_activations": Formula(
         _B,
-        "layer_activation_bytes(length, microbatch, tp, sequence, recompute) / cp",
+        "layer_activation_bytes(microbatch, tp, sequence, recompute) / cp * a / 2",
         "activations of a layer and a microbatch",
+    ),
+    "first_activations": Formula(
+        _B,
+        "in_flight * (end_layers * layer_activations"
+        " + dropout * tokens * width / (tp if sequence else 1))",
+        "activations on the first stage, at its fullest",
+    ),
+    "second_activations": Formula(
+        _B,
+        "stage_layers * layer_activations"
+        " * microbatches_in_flight(schedule, pp, m, chunks=chunks, stage=pp > 1)",
+        "activations on the second stage, which may have a layer more",
+    ),
+    "last_activations": Formula(
+        _B,
+        "end_layers * layer_activations"
+        " * microbatches_in_flight(schedule, pp, m, chunks=chunks, stage=pp - 1)"
+        " + 4 * tokens * (width / (tp if sequence else 1) + vocabulary / tp)",
+        "activations on the last stage, with float32 logits",
+    ),
+    "again_bytes": Formula(
+        _B,
+        "layer_activation_bytes(microbatch, tp, sequence, 'selective') / cp * a / 2"
+        " * (recompute == 'full')",
+        "activations of the layer that is being computed again",
     ),
     "activation_bytes": Formula(
         _B,
-        "in_flight * stage_layers * layer_activations"
-        " + (4 * tokens * (width / (tp if sequence else 1) + vocabulary / tp)"
-        " if pp == 1 else 0)",
-        "activations on the first stage, at its fullest",
+        "max(first_activations, second_activations, last_activations) + again_bytes",
+        "activations of the fullest stage",
+    ),
+    "gathered": Formula(
+        _B,
+        "2 * w * layer_dense / tp * (zero == 3)",
+        "parameters of a layer, gathered, and of the next one",
     ),
     "memory_bytes": Formula(
         _B,
-        "parameter_bytes + gradient_bytes + state_bytes + activation_bytes + reserved",
+        "parameter_bytes + gradient_bytes + state_bytes + activation_bytes + gathered"
+        " + reserved",
         "memory of the fullest GPU",
     ),
     # compute
@@ -99,13 +128,13 @@ FORMULAS = {
     "recomputed": Formula(
         "FLOP",
         "tokens / tp * stage_layers * (layer_flops if recompute == 'full'"
-        " else attention_flops if recompute == 'selective' and not fused else 0)",
+        " else attention_flops if recompute == 'selective' else 0)",
         "computed a second time in backward",
     ),
     "compute_s": Formula(
         _S, "(3 * flops + recomputed) / (peak * efficiency)", "products of a microbatch"
     ),
-    # communication of a microbatch
+    # communication of a microbatch; a ring of k ranks takes k - 1 latencies a pass
     "tp_bytes": Formula(
         _B,
         "stage_layers * (12 if recompute == 'full' else 8)"
@@ -114,7 +143,9 @@ FORMULAS = {
     ),
     "tp_s": Formula(
         _S,
-        "tp_bytes / (inside_rate if tp <= per_node else outside_rate)",
+        "tp_bytes / inside_rate + stage_layers * 8 * (tp - 1) * inside_latency"
+        " if tp <= per_node"
+        " else tp_bytes / outside_rate + stage_layers * 8 * (tp - 1) * outside_latency",
         "tensor parallelism",
     ),
     "cp_bytes": Formula(
@@ -124,7 +155,9 @@ FORMULAS = {
     ),
     "cp_s": Formula(
         _S,
-        "cp_bytes / (inside_rate if tp * cp <= per_node else outside_rate)",
+        "cp_bytes / inside_rate + stage_layers * 3 * (cp - 1) * inside_latency"
+        " if tp * cp <= per_node"
+        " else cp_bytes / outside_rate + stage_layers * 3 * (cp - 1) * outside_latency",
         "context parallelism",
     ),
     "ep_bytes": Formula(
@@ -135,7 +168,8 @@ FORMULAS = {
     ),
     "ep_s": Formula(
         _S,
-        "ep_bytes / (inside_rate if tp * ep <= per_node else outside_rate)",
+        "ep_bytes / inside_rate if tp * ep <= per_node"
+        " else ep_bytes / across_rate + ceil(moe_layers / pp) * 4 * outside_latency",
         "expert parallelism",
     ),
     "pp_bytes": Formula(
@@ -145,8 +179,18 @@ FORMULAS = {
     ),
     "pp_s": Formula(
         _S,
-        "pp_bytes / (inside_rate if gpus <= per_node else outside_rate)",
+        "pp_bytes / inside_rate if gpus <= per_node"
+        " else pp_bytes / across_rate + 2 * chunks * (pp > 1) * outside_latency",
         "pipeline",
+    ),
+    "hidden_s": Formula(
+        _S,
+        "min(compute_s, tp_overlaps * tp_s + cp_overlaps * cp_s + ep_overlaps * ep_s"
+        " + pp_overlaps * pp_s)",
+        "communication beside compute",
+    ),
+    "exposed_s": Formula(
+        _S, "tp_s + cp_s + ep_s + pp_s - hidden_s", "exposed communication"
     ),
     # communication of a step
     "near": Formula(
@@ -163,22 +207,30 @@ FORMULAS = {
     ),
     "dp_s": Formula(
         _S,
-        "dp_bytes / (inside_rate if n <= near else min(inside_rate,"
-        " near * outside_rate))",
-        "data parallelism",
+        "dp_bytes / inside_rate if n <= near"
+        " else dp_bytes / min(inside_rate, near * outside_rate)"
+        " + (n / near - 1) * outside_latency"
+        " * (2 + (zero == 3) * (3 * m * stage_layers - 2))",
+        "data parallelism: rings through NICs; of each layer, if parameters are cut",
     ),
     "dp_exposed_s": Formula(
         _S,
-        "max(0, dp_s - compute_s * (m if zero > 1 else 1))",
+        "max(0, dp_s - dp_overlaps * compute_s * (m if zero > 1 else 1))",
         "of that, what does not fit beside compute",
     ),
     # the step
     "microbatch_s": Formula(
-        _S, "compute_s + tp_s + cp_s + ep_s + pp_s", "a microbatch on the slowest stage"
+        _S, "compute_s + exposed_s", "a microbatch on the slowest stage"
+    ),
+    "weights": Formula(
+        _N,
+        "(layer_flops - attention_flops) * tokens / tp * stage_layers"
+        " / (3 * flops + recomputed)",
+        "the backward of weights, as a share of compute",
     ),
     "bubble": Formula(
         _N,
-        "pipeline_bubble(schedule, pp, m, chunks=chunks)",
+        "pipeline_bubble(schedule, pp, m, chunks=chunks, weights=weights)",
         "idle time over busy time",
     ),
     "bubble_s": Formula(_S, "m * microbatch_s * bubble", "the pipeline's bubble"),
@@ -212,6 +264,20 @@ FORMULAS = {
     ),
     "gpu_hours": Formula("h", "days * 24 * gpus", "GPU hours"),
     "cost": Formula("$", "gpu_hours * price", "the whole run"),
+    "nvlink_bytes": Formula(
+        _B,
+        "m * (tp_bytes * (tp <= per_node) + cp_bytes * (tp * cp <= per_node)"
+        " + ep_bytes * (tp * ep <= per_node) + pp_bytes * (gpus <= per_node))"
+        " + dp_bytes * (n <= near)",
+        "sent through NVLink by a GPU in a step",
+    ),
+    "nic_bytes": Formula(
+        _B,
+        "m * (tp_bytes * (tp > per_node) + cp_bytes * (tp * cp > per_node)"
+        " + ep_bytes * (tp * ep > per_node) + pp_bytes * (gpus > per_node))"
+        " + dp_bytes / near * (n > near)",
+        "sent through a NIC, its rail, by a GPU in a step",
+    ),
     "tokens_per_joule": Formula(
         "tokens/J", "tokens_per_s * goodput / (gpus * watts)", "at the socket"
     ),
@@ -229,22 +295,76 @@ _CALLS = {
 }
 
 
+LEVELS = (("tp", "pp", "cp", "ep", "dp"), ("microbatch",), ("schedule", "chunks"))
+LEVELS += (("recompute",), ("zero",))
+
+
+def compute(inputs: dict) -> dict:
+    """Return the inputs and all formulas, computed from them."""
+    lines = [f"{name} = {formula.text}" for name, formula in FORMULAS.items()]
+    return _function(tuple(inputs), (*lines, "return locals()"))(**inputs)
+
+
+def walk(
+    inputs: dict, choices: tuple[Callable, ...], limit: float, by: str
+) -> Iterator:
+    """Yield (fields, memory_bytes, `by`) for each layout; None for `by` above `limit`.
+
+    choices: for each of `LEVELS` a function from the numbers of the levels above to the
+    values of its fields. A formula is computed in the outermost loop that it can be.
+    """
+    fields = [name for level in LEVELS for name in level]
+    constants = {name: value for name, value in inputs.items() if name not in fields}
+    depths = dict.fromkeys(constants, 0)
+    depths |= {name: 1 + k for k, level in enumerate(LEVELS) for name in level}
+    memory = _needed("memory_bytes")
+    needed = [*memory, *(name for name in _needed(by) if name not in memory)]
+    for name in needed:
+        depths[name] = max((depths[n] for n in names_in(name)), default=0)
+    lines = []
+    for depth in range(len(LEVELS) + 1):
+        if depth:
+            level = ", ".join(LEVELS[depth - 1])
+            above = "locals()" if depth > 1 else ""
+            lines.append(
+                f"{_TAB * (depth - 1)}for {level} in choices[{depth - 1}]({above}):"
+            )
+        for name in needed:
+            if depths[name] == depth:
+                late = name not in memory and depth == len(LEVELS)
+                text = f"({FORMULAS[name].text})" + " if fits else None" * late
+                lines.append(f"{_TAB * depth}{name} = {text}")
+            if name == "memory_bytes" and depth == len(LEVELS):
+                lines.append(f"{_TAB * depth}fits = memory_bytes <= limit")
+    shown = ", ".join(fields)
+    lines.append(f"{_TAB * len(LEVELS)}yield ({shown}), memory_bytes, {by}")
+    walked = _function((*constants, "choices", "limit"), tuple(lines))
+    return walked(**constants, choices=choices, limit=limit)
+
+
 @cache
-def _code(first: str, last: str) -> CodeType:
-    names = list(FORMULAS)
-    chosen = names[names.index(first) : names.index(last) + 1]
-    lines = (f"{name} = {FORMULAS[name].text}" for name in chosen)
-    return compile("\n".join(lines), "<formulas of distlab.plan>", "exec")
+def _function(given: tuple[str, ...], lines: tuple[str, ...]):
+    """Return a function with these arguments and this body."""
+    found = dict(_CALLS)
+    body = "".join(f"\n{_TAB}{line}" for line in lines)
+    exec(f"def formulas({', '.join(given)}):{body}", found)
+    return found["formulas"]
 
 
-def compute(inputs: dict, *, first: str = "m", last: str = "tokens_per_joule") -> dict:
-    """Return the inputs with the formulas from `first` to `last` computed from them."""
-    found = dict(inputs)
-    exec(_code(first, last), _CALLS, found)
-    return found
+@cache
+def _needed(name: str) -> list[str]:
+    """Return the formulas that a name stands on, and itself, in their order."""
+    if name not in FORMULAS:
+        return []
+    found = {name}.union(*(_needed(each) for each in names_in(name)))
+    return [each for each in FORMULAS if each in found]
 
 
+@cache
 def names_in(formula: str) -> list[str]:
     """Return the names in a formula's text, in their order, without calls."""
     code = compile(FORMULAS[formula].text, formula, "eval")
     return [name for name in code.co_names if name not in _CALLS]
+
+
+_TAB = "    "

@@ -2,9 +2,10 @@
 
 from dataclasses import KW_ONLY, dataclass, field
 
+from distlab.cost import SCHEDULES
 from distlab.errors import InvalidArgument
 
-__all__ = ["PRECISIONS", "Layout", "Precision", "TrainingRun"]
+__all__ = ["DIMENSIONS", "PRECISIONS", "Layout", "Precision", "TrainingRun"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class Precision:
     activation_bytes: float = 2
 
 
+DIMENSIONS = ("tp", "cp", "ep", "pp", "dp")
+
 PRECISIONS = {
     # ZeRO's 16 bytes: 16-bit parameters and gradients; float32 copy and two moments
     "16 bytes": Precision(),
@@ -25,6 +28,14 @@ PRECISIONS = {
     "float32": Precision(4, 4, 8, 4),
     # DeepSeek-V3: bfloat16 parameters and moments, float32 gradients and copy
     "DeepSeek-V3": Precision(2, 4, 8),
+}
+
+
+_KNOWN = {
+    "zero": (0, 1, 2, 3),
+    "schedule": SCHEDULES,
+    "recompute": ("none", "selective", "full"),
+    "sequence": (True, False),
 }
 
 
@@ -39,6 +50,7 @@ class Layout:
     dp: data parallel ranks. zero: ZeRO's stage over dp * cp ranks, 3 for FSDP.
     microbatch: sequences of a microbatch.
     recompute: "none", "selective" (attention's scores) or "full" (each layer).
+    overlap: dimensions whose communication runs beside compute, as far as it goes.
 
     Raises: InvalidArgument.
     """
@@ -55,6 +67,7 @@ class Layout:
     chunks: int = 1
     recompute: str = "selective"
     sequence: bool = True
+    overlap: tuple[str, ...] = ("dp",)
 
     def __post_init__(self):
         for name in ("tp", "pp", "cp", "ep", "dp", "microbatch", "chunks"):
@@ -63,6 +76,15 @@ class Layout:
                 raise InvalidArgument(
                     f"{name} is a whole number from 1 up, and got {value!r}."
                 )
+
+        for name, known in _KNOWN.items():
+            if (value := getattr(self, name)) not in known:
+                shown = ", ".join(map(repr, known))
+                raise InvalidArgument(f"{name} is one of {shown}, and got {value!r}.")
+        if isinstance(self.overlap, str) or set(self.overlap) - {*DIMENSIONS}:
+            raise InvalidArgument(
+                f"overlap is a tuple of some of {DIMENSIONS}, and got {self.overlap!r}."
+            )
 
     @property
     def gpus(self) -> int:

@@ -5,11 +5,13 @@ found.memory_bytes, found.step_s, found.mfu, found.days
 found.explain("step_s")      its formula, the numbers put in, and the result
 """
 
-from distlab.cost import TransformerShape, activation_bytes
+from functools import lru_cache
+
+from distlab.cost import TransformerShape
 from distlab.errors import InvalidArgument
 from distlab.plan.cluster import GpuCluster
 from distlab.plan.formulas import FORMULAS, compute, names_in
-from distlab.plan.layout import Layout, TrainingRun
+from distlab.plan.layout import DIMENSIONS, Layout, TrainingRun
 from distlab.show.table import html_report, text_report
 from distlab.units import readable_bytes, readable_seconds
 
@@ -67,7 +69,8 @@ def plan(
 
     Raises: InvalidArgument for sizes that do not multiply or divide.
     """
-    check(model, cluster, layout, run)
+    if reason := misfit(model, cluster, run, **vars(layout)):
+        raise InvalidArgument(reason[1])
     return Plan(
         model, cluster, layout, run, compute(inputs(model, cluster, layout, run))
     )
@@ -82,91 +85,98 @@ def shown(value: float, unit: str) -> str:
     return f"{value:,.4g} {unit}".strip()
 
 
-def check(
-    model: TransformerShape, cluster: GpuCluster, layout: Layout, run: TrainingRun
-) -> None:
-    """Refuse a layout that does not multiply or divide.
+def misfit(model, cluster, run, **at) -> tuple[str, str] | None:
+    """Return why a layout does not multiply or divide, in short and in whole.
 
-    Raises: InvalidArgument.
+    at: fields of a `Layout`. None if it does.
     """
-    at = layout
-    if at.gpus != cluster.gpus:
-        raise InvalidArgument(
-            f"tp * pp * cp * dp = {at.tp} * {at.pp} * {at.cp} * {at.dp} = {at.gpus}, and "
+    tp, pp, cp, ep, dp = (at[name] for name in ("tp", "pp", "cp", "ep", "dp"))
+    if tp * pp * cp * dp != cluster.gpus:
+        return "gpus", (
+            f"tp * pp * cp * dp = {tp} * {pp} * {cp} * {dp} = {tp * pp * cp * dp}, and "
             f"the cluster has {cluster.gpus} GPUs."
         )
+    samples = dp * at["microbatch"]
     for what, size, divisor, by in (
-        ("heads", model.heads, "tp", at.tp),
-        ("batch", run.batch, "dp * microbatch", at.dp * at.microbatch),
-        ("length", run.length, "2 * cp", 2 * at.cp if at.cp > 1 else 1),
-        ("experts", model.experts, "ep", at.ep),
-        ("dp * cp", at.dp * at.cp, "ep", at.ep),
+        ("heads", model.heads, "tp", tp),
+        ("batch", run.batch, "dp * microbatch", samples),
+        ("length", run.length, "2 * cp", 2 * cp if cp > 1 else 1),
+        ("experts", model.experts, "ep", ep),
+        ("dp * cp", dp * cp, "ep", ep),
     ):
         if size % by:
-            raise InvalidArgument(
-                f"{what} = {size} is not a multiple of {divisor} = {by}."
-            )
-    if at.pp * at.chunks > model.layers:
-        raise InvalidArgument(
-            f"pp * chunks = {at.pp * at.chunks} is more than layers = {model.layers}."
-        )
-    m = run.batch // (at.dp * at.microbatch)
-    if at.chunks > 1 and (at.schedule != "interleaved" or m % at.pp):
-        raise InvalidArgument(
-            f"{at.chunks} chunks take the schedule interleaved and microbatches in groups "
-            f"of pp = {at.pp}; got {at.schedule} and {m} microbatches."
-        )
+            whole = f"{what} = {size} is not a multiple of {divisor} = {by}."
+            return f"{what} not a multiple of {divisor}", whole
+    chunks, m = at["chunks"], run.batch // samples
+    if pp * chunks > model.layers:
+        whole = f"pp * chunks = {pp * chunks} is more than layers = {model.layers}."
+        return "fewer layers than stages", whole
+    if (chunks > 1) != (at.get("schedule") == "interleaved"):
+        whole = "schedule interleaved has chunks=2 or more, and no other has; got "
+        return "chunks", f"{whole}{at.get('schedule')!r} and chunks={chunks}."
+    if chunks > 1 and m % pp:
+        short = "interleaved needs microbatches in groups of pp"
+        return short, f"{short} = {pp}; got {m} microbatches."
+    return None
 
 
 def inputs(model, cluster, layout, run) -> dict:
     """Return the inputs of `formulas.compute` by name."""
-    return (
-        _of_model(model, run.length)
-        | _of_cluster(cluster)
-        | _of_run(run)
-        | vars(layout)
-    )
+    return of_model(model, run) | of_cluster(cluster) | of_run(run) | of_layout(layout)
 
 
-def _of_model(model, length):
-    experts = model.expert_parameters
+def of_layout(layout: Layout) -> dict:
+    """Return the inputs that a layout gives."""
+    found = dict(vars(layout))
+    overlaps = found.pop("overlap")
+    return found | {f"{name}_overlaps": name in overlaps for name in DIMENSIONS}
+
+
+def of_model(model: TransformerShape, run: TrainingRun) -> dict:
+    """Return the inputs that a model gives at a run's length."""
+    length, experts = run.length, model.expert_parameters
+    layers = model.layers * model.layer_parameters
+    last = model.stage_parameters(2, 1) - layers / 2
+
+    def layer_activation_bytes(microbatch, tp, sequence, recompute):
+        fused = run.fused and recompute == "none"
+        return model.layer_activation_bytes(
+            length,
+            microbatch,
+            tp=tp,
+            sequence=sequence,
+            recompute="selective" if fused else recompute,
+        )
+
     return {
         "layers": model.layers,
         "width": model.width,
         "vocabulary": model.vocabulary,
+        "dropout": model.dropout,
         "parameters": model.parameters,
-        "layer_dense": model.layer_parameters - experts / model.layers,
+        "layer_dense": (layers - experts) / model.layers,
         "layer_experts": experts / model.layers,
-        "moe_layers": model.layers if model.experts > 1 else 0,
+        "embedding": model.stage_parameters(2, 0) - layers / 2,
+        "output": last,
+        "output_alone": model.parameters
+        - layers
+        - model.stage_parameters(2, 0)
+        + layers / 2,
+        "moe_layers": model.routed_layers,
         "experts_per_token": model.experts_per_token,
-        "kv_width": 2 * model.key_value_heads * model.head_width,
-        "embedding": model.stage_parameters(2, 0)
-        - model.layers / 2 * model.layer_parameters,
-        "output": model.stage_parameters(2, 1)
-        - model.layers / 2 * model.layer_parameters,
-        "output_alone": model.stage_parameters(1, 0)
-        - model.layers * model.layer_parameters
-        - (model.stage_parameters(2, 0) - model.layers / 2 * model.layer_parameters),
+        "kv_width": model.key_and_value_width,
         "layer_flops": model.layer_flops(length),
         "logits_flops": model.logits_flops,
-        "attention_flops": 4 * length * model.heads * model.head_width,
+        "attention_flops": model.attention_flops(length),
         "training_flops": model.training_flops(length),
-        "layer_activation_bytes": lambda s, b, tp, sequence, recompute: (
-            activation_bytes(
-                s,
-                b,
-                model.width,
-                model.heads,
-                tp=tp,
-                sequence=sequence,
-                recompute=recompute,
-            )
-        ),
+        "layer_activation_bytes": lru_cache(None)(layer_activation_bytes),
     }
 
 
-def _of_cluster(cluster):
+def of_cluster(cluster: GpuCluster) -> dict:
+    """Return the inputs that a cluster gives; rates are those of one GPU."""
     gpu = cluster.gpu
+    outside = cluster.outside.bytes_per_s * cluster.nics / cluster.per_node
     return {
         "gpus": cluster.gpus,
         "per_node": cluster.per_node,
@@ -174,8 +184,11 @@ def _of_cluster(cluster):
         "efficiency": cluster.efficiency,
         "reserved": cluster.reserved_bytes,
         "memory_rate": gpu.memory_bytes_per_s,
+        "inside_latency": gpu.inside.latency_s,
+        "outside_latency": cluster.outside.latency_s,
         "inside_rate": gpu.inside.bytes_per_s,
-        "outside_rate": cluster.outside.bytes_per_s * cluster.nics / cluster.per_node,
+        "outside_rate": outside,
+        "across_rate": outside / cluster.across,
         "gpu_mtbf_s": cluster.mtbf_hours * 3600,
         "recovery_s": cluster.detect_s + cluster.restart_s,
         "storage_rate": cluster.storage_bytes_per_s,
@@ -184,7 +197,8 @@ def _of_cluster(cluster):
     }
 
 
-def _of_run(run):
+def of_run(run: TrainingRun) -> dict:
+    """Return the inputs that a run gives."""
     precision = run.precision
     return {
         "batch": run.batch,
@@ -194,5 +208,4 @@ def _of_run(run):
         "g": precision.gradient_bytes,
         "o": precision.state_bytes,
         "a": precision.activation_bytes,
-        "fused": run.fused,
     }
