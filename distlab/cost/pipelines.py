@@ -57,10 +57,8 @@ def microbatches_in_flight(
     kept = stages - stage
     if schedule == "GPipe":
         kept = microbatches
-    elif schedule == "ZB-H2":
-        kept = 2 * kept - 1
-    elif schedule == "ZB-V":
-        kept = stages
+    elif schedule in _SAVED:  # what W needs is kept, as much on every stage
+        kept = 2 * stages - 1 if schedule == "ZB-H2" else stages
     elif chunks > 1:
         kept = chunks_in_flight(stages, stage, chunks) / chunks
     return min(microbatches, kept)

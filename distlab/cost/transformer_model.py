@@ -57,6 +57,8 @@ class TransformerShape:
     experts: routed MLPs in a layer, of which a token uses experts_per_token.
     expert_width: of a routed expert; None for mlp_width. shared_width: of all shared
         experts together. dense_layers: layers with one MLP of mlp_width in their place.
+    window: tokens that a query attends to; None for all. windowed_layers: those that
+        have it; None for all.
     dropout: its masks are kept for backward.
     other_parameters: those that no size above gives, such as a norm of embeddings.
 
@@ -84,6 +86,8 @@ class TransformerShape:
     expert_width: int | None = None
     shared_width: int = 0
     dense_layers: int = 0
+    window: int | None = None
+    windowed_layers: int | None = None
     dropout: bool = True
     other_parameters: int = 0
 
@@ -174,22 +178,27 @@ class TransformerShape:
         products = 2 * self._products / self.layers
         return _whole(products + self.attention_flops(length))
 
-    def attention_flops(self, length: int) -> int:
+    def attention_flops(self, length: int) -> float:
         """Return those of them that are between tokens: scores, and sums of values."""
         _refuse(not length >= 1, "length", "a number from 1 up", length)
-        return 2 * length * self.heads * sum(self.query_and_value_widths)
+        some = 0 if self.window is None else self.windowed_layers or self.layers
+        seen = length + some / self.layers * (min(length, self.window or 0) - length)
+        return _whole(2 * seen * self.heads * sum(self.query_and_value_widths))
 
     @property
     def logits_flops(self) -> int:
         """The FLOPs of the output layer's forward for one token."""
         return 2 * self.width * self.vocabulary
 
-    def training_flops(self, length: int) -> float:
+    def training_flops(self, length: int, *, causal: bool = False) -> float:
         """Return the FLOPs of a token, forward and backward, without recomputation.
 
-        6 for each active parameter in a product, and 12 L h s of attention.
+        6 for each active parameter in a product, and 12 L h s of attention; half of
+        that if `causal`: only pairs that a causal mask leaves, as some count.
         """
-        return 3 * (self.layers * self.layer_flops(length) + self.logits_flops)
+        found = 3 * (self.layers * self.layer_flops(length) + self.logits_flops)
+        less = 1.5 * self.layers * self.attention_flops(length) if causal else 0
+        return found - _whole(less)
 
     def hardware_flops(self, length: int, recompute: str = "full") -> float:
         """Return the FLOPs of a token with those that are computed again.

@@ -12,7 +12,8 @@ from distlab.plan.cluster import GPUS, Gpu, GpuCluster
 from distlab.plan.formulas import FORMULAS
 from distlab.plan.layout import PRECISIONS, Layout, Precision, TrainingRun
 from distlab.plan.plan import Plan, plan
-from distlab.plan.search import LayoutSearch, search
+from distlab.plan.published import published_models, published_rows
+from distlab.plan.search import LayoutSearch, pareto, search
 
 __all__ = [
     "FORMULAS",
@@ -25,6 +26,9 @@ __all__ = [
     "Plan",
     "Precision",
     "TrainingRun",
+    "pareto",
     "plan",
+    "published_models",
+    "published_rows",
     "search",
 ]

@@ -131,8 +131,21 @@ FORMULAS = {
         " else attention_flops if recompute == 'selective' else 0)",
         "computed a second time in backward",
     ),
-    "compute_s": Formula(
+    "products_s": Formula(
         _S, "(3 * flops + recomputed) / (peak * efficiency)", "products of a microbatch"
+    ),
+    "elementwise_s": Formula(
+        _S,
+        "stage_layers / cp * a / 2 / memory_rate * ("
+        "(7 if recompute == 'full' else 5) * layer_activation_bytes(microbatch, tp,"
+        " sequence, 'none') + 2 * (recompute == 'selective') * ("
+        "layer_activation_bytes(microbatch, tp, sequence, 'none')"
+        " - layer_activation_bytes(microbatch, tp, sequence, recompute)))",
+        "each activation written and read in forward, read in backward, its gradient"
+        " written and read; two times more if computed again",
+    ),
+    "compute_s": Formula(
+        _S, "products_s + elementwise_s", "compute of a microbatch on the slowest stage"
     ),
     # communication of a microbatch; a ring of k ranks takes k - 1 latencies a pass
     "tp_bytes": Formula(
