@@ -50,6 +50,7 @@ class GpuCluster:
     outside: a NIC's link. nics: of a node; fewer than GPUs share them.
     oversubscription: ports down for each wire up, of leaf switches of a rail, each for
         `nodes_per_leaf` nodes; see `topology`.
+    scattered: nodes are in no order, and rings of data parallelism cross leaf switches.
     efficiency: share of the peak that matrix products reach, an assumption.
     reserved_bytes: of a GPU's memory, for CUDA, NCCL's buffers and fragmentation.
     mtbf_hours: of one GPU with its share of the node, the network and the software;
@@ -69,6 +70,7 @@ class GpuCluster:
     nics: int | None = None
     oversubscription: float = 1.0
     nodes_per_leaf: int = 32
+    scattered: bool = False
     efficiency: float = 0.65
     reserved_bytes: float = 6 * GB
     mtbf_hours: float = 54 * 24 * 16_384 / 419

@@ -221,7 +221,7 @@ FORMULAS = {
     "dp_s": Formula(
         _S,
         "dp_bytes / inside_rate if n <= near"
-        " else dp_bytes / min(inside_rate, near * outside_rate)"
+        " else dp_bytes / min(inside_rate, near * ring_rate)"
         " + (n / near - 1) * outside_latency"
         " * (2 + (zero == 3) * (3 * m * stage_layers - 2))",
         "data parallelism: rings through NICs; of each layer, if parameters are cut",
@@ -236,13 +236,13 @@ FORMULAS = {
         _S, "compute_s + exposed_s", "a microbatch on the slowest stage"
     ),
     "weights": Formula(
-        _N,
+        "%",
         "(layer_flops - attention_flops) * tokens / tp * stage_layers"
         " / (3 * flops + recomputed)",
         "the backward of weights, as a share of compute",
     ),
     "bubble": Formula(
-        _N,
+        "%",
         "pipeline_bubble(schedule, pp, m, chunks=chunks, weights=weights)",
         "idle time over busy time",
     ),
@@ -260,7 +260,7 @@ FORMULAS = {
     # rates
     "tokens_per_s": Formula("tokens/s", "batch * length / step_s", "of all GPUs"),
     "mfu": Formula(
-        _N, "training_flops * tokens_per_s / (gpus * peak)", "model FLOPs utilization"
+        "%", "training_flops * tokens_per_s / (gpus * peak)", "model FLOPs utilization"
     ),
     # months
     "checkpoint_bytes": Formula(_B, "parameters * (w + o)", "a checkpoint, of all"),
@@ -268,7 +268,7 @@ FORMULAS = {
     "mtbf_s": Formula(_S, "job_mtbf(gpu_mtbf_s, gpus)", "between failures of the job"),
     "interval_s": Formula(_S, "daly(save_s, mtbf_s)", "work between two saves"),
     "goodput": Formula(
-        _N,
+        "%",
         "goodput_of(interval_s, save_s, recovery_s, mtbf_s)",
         "share of the time whose work is kept",
     ),

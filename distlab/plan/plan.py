@@ -6,16 +6,34 @@ found.explain("step_s")      its formula, the numbers put in, and the result
 """
 
 from functools import lru_cache
+from html import escape
 
 from distlab.cost import TransformerShape
 from distlab.errors import InvalidArgument
 from distlab.plan.cluster import GpuCluster
 from distlab.plan.formulas import FORMULAS, compute, names_in
 from distlab.plan.layout import DIMENSIONS, Layout, TrainingRun
-from distlab.show.table import html_report, text_report
+from distlab.show.assets import style, themed
+from distlab.show.table import text_report
 from distlab.units import readable_bytes, readable_seconds
 
-__all__ = ["Plan", "plan"]
+__all__ = ["MAIN", "Plan", "inputs", "misfit", "plan", "shown"]
+
+# in the order in which a plan is read
+MAIN = ("parameter_bytes", "gradient_bytes", "state_bytes", "activation_bytes")
+MAIN += ("memory_bytes", "m", "compute_s", "exposed_s", "bubble", "bubble_s")
+MAIN += ("dp_exposed_s", "step_s", "tokens_per_s", "mfu", "nvlink_bytes", "nic_bytes")
+MAIN += ("mtbf_s", "goodput", "days", "cost", "tokens_per_joule")
+
+_STYLE = """.distlab-plan{color:var(--ink);max-width:100%}
+.distlab-plan summary{cursor:pointer;padding:2px 0}
+.distlab-plan summary span{display:inline-block;vertical-align:top;
+font-variant-numeric:tabular-nums}
+.distlab-plan summary span:nth-child(1){width:11em}
+.distlab-plan summary span:nth-child(2){width:12em;font-weight:600}
+.distlab-plan summary span:nth-child(3){color:var(--muted);max-width:100%}
+.distlab-plan pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 8px 1.2em;
+padding-left:8px;border-left:2px solid var(--line);background:none;color:var(--ink)}"""
 
 
 class Plan:
@@ -36,30 +54,63 @@ class Plan:
         """Is the memory of a GPU enough?"""
         return self.memory_bytes <= self.cluster.gpu.memory_bytes
 
-    def _rows(self):
-        rows = [("number", "value", "formula")]
-        for name, formula in FORMULAS.items():
-            rows.append((name, shown(self._numbers[name], formula.unit), formula.text))
-        return rows
-
     def __repr__(self):
-        return text_report(self._headline, self._rows(), "<><", [])
+        rows = [("", "", ""), *(self._row(name) for name in MAIN)]
+        return text_report(self._headline, rows, "<><", [self._verdict])
 
     def _repr_html_(self):
-        return html_report(self._headline, self._rows(), "<><")
+        rest = [name for name in FORMULAS if name not in MAIN]
+        more = f"<details><summary>all numbers</summary>{self._opened(rest)}</details>"
+        return (
+            f'{style(themed(".distlab-plan"), _STYLE)}<div class="distlab-plan">'
+            f"<b>{escape(self._headline)}</b><div>{escape(self._verdict)} Each number "
+            f"opens its formula.</div>{self._opened(MAIN)}{more}</div>"
+        )
+
+    def _opened(self, names):
+        """Return numbers as HTML, each with its formula inside."""
+        found = ""
+        for name in names:
+            cells = "".join(f"<span>{escape(cell)}</span>" for cell in self._row(name))
+            _, *lines = self.explain(name).split("\n")
+            formula = escape("\n".join(line.strip() for line in lines))
+            inside = f"<summary>{cells}</summary><pre>{formula}</pre>"
+            found += f"<details>{inside}</details>"
+        return found
+
+    def _row(self, name):
+        formula = FORMULAS[name]
+        return name, shown(self._numbers[name], formula.unit), formula.meaning
 
     @property
     def _headline(self):
-        return f"{self.layout} on {self.cluster.gpus} x {self.cluster.gpu.name}"
+        return f"{self.layout} on {self.cluster.gpus:,} {self.cluster.gpu.name}"
+
+    @property
+    def _verdict(self):
+        spare = self.cluster.gpu.memory_bytes - self.memory_bytes
+        if spare >= 0:
+            return f"It fits, with {readable_bytes(spare)} to spare."
+        return f"It does not fit: {readable_bytes(-spare)} too much."
 
     def explain(self, name: str) -> str:
         """Return a number's formula, with the numbers put in and the result."""
         if name not in FORMULAS:
             raise InvalidArgument(f"a plan has {', '.join(FORMULAS)}; and no {name!r}.")
         formula = FORMULAS[name]
-        put_in = ", ".join(f"{n} = {self._numbers[n]}" for n in names_in(name))
-        value = self._numbers[name]
-        return f"{name}: {formula.meaning}\n  = {formula.text}\n  {put_in}\n  = {value}"
+        numbers = ((n, self._numbers[n]) for n in names_in(name))
+        given = (f"{n} = {_given(n, x)}" for n, x in numbers if not callable(x))
+        put_in = ", ".join(given)
+        result = shown(self._numbers[name], formula.unit)
+        lines = f"{name}: {formula.meaning}", formula.text, f"with {put_in}"
+        return "\n  = ".join(lines).replace("= with", "  with") + f"\n  = {result}"
+
+
+def _given(name, value):
+    """Return a number with its unit, where the name is a formula's."""
+    if name in FORMULAS:
+        return shown(value, FORMULAS[name].unit)
+    return value if isinstance(value, bool | str) else f"{value:.6g}"
 
 
 def plan(
@@ -80,9 +131,18 @@ def shown(value: float, unit: str) -> str:
     """Return a number of a plan with its unit, in readable multiples."""
     if unit == "B":
         return readable_bytes(value)
+    if unit == "s" and value >= 7200:
+        return f"{value / 3600:.3g} h"
     if unit == "s":
         return readable_seconds(value)
-    return f"{value:,.4g} {unit}".strip()
+    if unit == "%":
+        return f"{value:.1%}"
+    digits = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:,.4g}"
+    for word, size in (("billion", 1e9), ("million", 1e6)):
+        if size <= abs(value) < 1000 * size:
+            digits = f"{value / size:.4g} {word}"
+            break
+    return f"${digits}" if unit == "$" else f"{digits} {unit}".strip()
 
 
 def misfit(model, cluster, run, **at) -> tuple[str, str] | None:
@@ -189,6 +249,7 @@ def of_cluster(cluster: GpuCluster) -> dict:
         "inside_rate": gpu.inside.bytes_per_s,
         "outside_rate": outside,
         "across_rate": outside / cluster.across,
+        "ring_rate": outside / (cluster.across if cluster.scattered else 1),
         "gpu_mtbf_s": cluster.mtbf_hours * 3600,
         "recovery_s": cluster.detect_s + cluster.restart_s,
         "storage_rate": cluster.storage_bytes_per_s,

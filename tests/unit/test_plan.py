@@ -2,11 +2,14 @@
 
 import dataclasses
 import math
+import random
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
-from distlab import InvalidArgument, cost
+from distlab import LINKS, InvalidArgument, cost, run, show
+from distlab.collectives import ring_all_reduce
 from distlab.cost import TransformerShape
 from distlab.plan import (
     FORMULAS,
@@ -20,6 +23,8 @@ from distlab.plan import (
     published_rows,
     search,
 )
+from distlab.plan.topology import rail_fabric, ring_all_reduce_s, ring_sharing
+from distlab.simulated import FatTree, Placed
 from distlab.train import pipeline
 from distlab.train.pipeline import Times, timed
 
@@ -197,3 +202,84 @@ def test_a_pareto_front_has_no_plan_that_another_beats_in_all():
         )
         assert beaten
     assert [one.step_s for one in front] == sorted(one.step_s for one in front)
+
+
+def reduced(comm):
+    ring_all_reduce(comm, np.zeros(1_000_000, dtype=np.float32))
+
+
+def test_a_ring_is_as_slow_on_the_simulator_as_the_planner_says():
+    """In the order of the leaf switches, oversubscription costs a ring nothing."""
+    in_order = range(16)
+    strided = [(i % 4) * 4 + i // 4 for i in range(16)]
+    for oversubscription in (1, 2, 4):
+        tree = FatTree(4, LINKS["InfiniBand NDR"], oversubscription)
+        for places, sharing in ((in_order, 1), (strided, oversubscription)):
+            fabric = Placed(tree, tuple(places))
+            assert ring_sharing(fabric, 16) == sharing
+            predicted = ring_all_reduce_s(fabric, 16, 4_000_000)
+            assert run(reduced, 16, fabric=fabric).elapsed_s == pytest.approx(predicted)
+    shuffled = random.Random(1).sample(in_order, 16)
+    fabric = Placed(FatTree(4, LINKS["InfiniBand NDR"], 4), tuple(shuffled))
+    bound = ring_all_reduce_s(fabric, 16, 4_000_000)
+    assert run(reduced, 16, fabric=fabric).elapsed_s <= bound * (1 + 1e-9)
+
+
+def test_scattered_nodes_slow_a_ring_on_a_rail_as_much_as_the_plan_says():
+    cluster = GpuCluster("H100 80GB", 128, oversubscription=4, nodes_per_leaf=4)
+    rails = rail_fabric(cluster)
+    at = {}
+    for scattered in (False, True):
+        nodes = [(n % 4) * 4 + n // 4 if scattered else n for n in range(16)]
+        fabric = Placed(rails, tuple(node * 8 for node in nodes))
+        large = ring_all_reduce_s(fabric, 16, 4_000_000)
+        assert run(reduced, 16, fabric=fabric).elapsed_s == pytest.approx(large)
+        layout = Layout(tp=8, dp=16)
+        placed = dataclasses.replace(cluster, scattered=scattered)
+        found = plan(SMALL, placed, layout, TrainingRun(32, 2048, 1e9))
+        latency_s = 15 * 2 * cluster.outside.latency_s
+        at[scattered] = found.dp_s - latency_s, large - latency_s
+    (plain, ring), (slow, slow_ring) = at[False], at[True]
+    assert slow / plain == pytest.approx(4) == slow_ring / ring
+
+
+def test_a_cell_shows_a_plan_whose_numbers_open_their_formulas():
+    found = plan(
+        LLAMA, GpuCluster("H100 80GB", 16_384), Layout(tp=8, pp=16, dp=128), RUN
+    )
+    page = found._repr_html_()
+    assert page.count("<pre>") == len(FORMULAS)
+    assert "step_s = m * microbatch_s" not in repr(found)
+    assert "too much" in repr(found)
+    looked = search(LLAMA, found.cluster, RUN, tp=8, cp=1)
+    assert looked.best.layout.tp == 8
+    assert "<table>" in looked._repr_html_()
+    with pytest.raises(InvalidArgument, match="by is one of"):
+        search(LLAMA, found.cluster, RUN, by="speed")
+
+
+def test_a_picture_of_a_front_names_those_that_no_other_beats():
+    options = {"a": (1, 10), "b": (2, 5), "c": (3, 6), "d": (4, 1)}
+    said = show.pareto(options, x_label="cost, $", y_label="days", title="Plans").alt
+    assert (
+        "On the front: a, 1 and 10. On the front: b, 2 and 5. On the front: d" in said
+    )
+    assert "front: c" not in said
+    for wrong, words in (
+        ({}, "a dict of 1"),
+        ({"a": 3}, r"\['a'\] is"),
+        ({"a": (0, 1)}, "above 0"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            show.pareto(wrong, x_label="", y_label="")
+
+
+def test_clusters_that_cannot_be_are_refused():
+    for wrong, words in (
+        ({"gpu": "H900", "gpus": 8}, "GPUS has V100 32GB, .* no 'H900'"),
+        ({"gpu": "H100 80GB", "gpus": 0}, "gpus is a whole number"),
+        ({"gpu": "H100 80GB", "gpus": 12}, "12 GPUs do not fill nodes of 8"),
+        ({"gpu": "H100 80GB", "gpus": 8, "efficiency": 1.2}, "efficiency is above 0"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            GpuCluster(**wrong)
