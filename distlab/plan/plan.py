@@ -146,9 +146,9 @@ def shown(value: float, unit: str) -> str:
 
 
 def misfit(model, cluster, run, **at) -> tuple[str, str] | None:
-    """Return why a layout does not multiply or divide, in short and in whole.
+    """Return the reason why a layout cannot be, in short and in whole.
 
-    at: fields of a `Layout`. None if it does.
+    at: fields of a `Layout`. None if its sizes multiply and divide.
     """
     tp, pp, cp, ep, dp = (at[name] for name in ("tp", "pp", "cp", "ep", "dp"))
     if tp * pp * cp * dp != cluster.gpus:

@@ -80,7 +80,7 @@ class LayoutSearch:
             f"{readable_bytes(miss.memory_bytes)}: {readable_bytes(over)} too much."
         )
 
-    def _told(self):
+    def _parts(self):
         if not self.ranking:
             return self._nothing_fits(), [], ""
         rows = [("layout", self.by, "memory", "MFU", "slower most by")]
@@ -98,10 +98,10 @@ class LayoutSearch:
         ]
 
     def __repr__(self):
-        return text_report(*self._told(), self._notes())
+        return text_report(*self._parts(), self._notes())
 
     def _repr_html_(self):
-        return html_report(*self._told(), self._notes())
+        return html_report(*self._parts(), self._notes())
 
 
 def step_terms(plan: Plan) -> dict[str, float]:
