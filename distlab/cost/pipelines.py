@@ -7,6 +7,7 @@
     ZB-H1          (p - 1) (F + B - W) / m              p
     ZB-H2          (p - 1) (F + B - 2W) / m             2p - 1
     ZB-V           (p - 1) (F + B - 2W) / m             p
+    DualPipe       (p/2 - 1) (F + 2B - W) / m           p + 1, and two stages' weights
 
 A bubble is a share of the time of the work, m (F + B + W), as in Megatron's papers;
 x / (1 + x) is the share of the whole step. p: stages, v: chunks of the model in each,
@@ -14,14 +15,15 @@ F, B, W: the forward of a microbatch, and the backward of inputs and of weights.
 
 Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters
     using Megatron-LM" (2021), section 2.2; Korthikanti et al. (2022), appendix B; Qi et
-    al., "Zero bubble pipeline parallelism" (2024), table 2.
+    al., "Zero bubble pipeline parallelism" (2024), table 2; DeepSeek-AI, "DeepSeek-V3"
+    (2024), table 2, with F and a whole backward side by side as long as both in turn.
 """
 
 from distlab.errors import InvalidArgument
 
 __all__ = ["SCHEDULES", "chunks_in_flight", "microbatches_in_flight", "pipeline_bubble"]
 
-SCHEDULES = ("GPipe", "1F1B", "interleaved", "ZB-H1", "ZB-H2", "ZB-V")
+SCHEDULES = ("GPipe", "1F1B", "interleaved", "ZB-H1", "ZB-H2", "ZB-V", "DualPipe")
 _SAVED = {"ZB-H1": 2, "ZB-H2": 3, "ZB-V": 3}  # times W that fill the bubble
 
 
@@ -40,6 +42,8 @@ def pipeline_bubble(
     Raises: InvalidArgument.
     """
     _check(schedule, stages=stages, microbatches=microbatches, chunks=chunks)
+    if schedule == "DualPipe":
+        return (stages / 2 - 1) * max(0, 1.5 - 2.5 * weights) / microbatches
     busy = 1 - min(1, _SAVED.get(schedule, 0) * weights)
     return (stages - 1) * busy / (microbatches * chunks)
 
@@ -55,7 +59,9 @@ def microbatches_in_flight(
     """
     _check(schedule, stages=stages, microbatches=microbatches, chunks=chunks)
     kept = stages - stage
-    if schedule == "GPipe":
+    if schedule == "DualPipe":
+        kept = stages + 1
+    elif schedule == "GPipe":
         kept = microbatches
     elif schedule in _SAVED:  # what W needs is kept, as much on every stage
         kept = 2 * stages - 1 if schedule == "ZB-H2" else stages

@@ -8,8 +8,9 @@ in the order tp, cp, dp, pp, as Megatron places them: tp next to each other in a
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from inspect import signature
 from typing import NamedTuple
 
 from distlab import cost
@@ -39,6 +40,9 @@ FORMULAS = {
     "tokens": Formula(_N, "microbatch * length / cp", "tokens of a microbatch"),
     "n": Formula(_N, "dp * cp", "ranks that share a stage's dense parameters"),
     "k": Formula(_N, "dp * cp / ep", "ranks that share a stage's experts"),
+    "copies": Formula(
+        _N, "2 if schedule == 'DualPipe' else 1", "stages whose parameters a GPU has"
+    ),
     # memory
     "dense_parameters": Formula(
         _N,
@@ -51,13 +55,13 @@ FORMULAS = {
     ),
     "parameter_bytes": Formula(
         _B,
-        "w * (dense_parameters / (n if zero > 2 else 1)"
+        "copies * w * (dense_parameters / (n if zero > 2 else 1)"
         " + expert_parameters / (k if zero > 2 else 1))",
         "parameters",
     ),
     "gradient_bytes": Formula(
         _B,
-        "g * (dense_parameters / (n if zero > 1 else 1)"
+        "copies * g * (dense_parameters / (n if zero > 1 else 1)"
         " + expert_parameters / (k if zero > 1 else 1))",
         "gradients",
     ),
@@ -318,39 +322,35 @@ def compute(inputs: dict) -> dict:
     return _function(tuple(inputs), (*lines, "return locals()"))(**inputs)
 
 
-def walk(
-    inputs: dict, choices: tuple[Callable, ...], limit: float, by: str
-) -> Iterator:
+def walk(inputs: dict, choices: Sequence[Callable], limit: float, by: str) -> Iterator:
     """Yield (fields, memory_bytes, `by`) for each layout; None for `by` above `limit`.
 
-    choices: for each of `LEVELS` a function from the numbers of the levels above to the
-    values of its fields. A formula is computed in the outermost loop that it can be.
+    choices: for each of `LEVELS` a function that returns the values of its fields; its
+    arguments have names of inputs, fields or formulas of the levels above. A formula is
+    computed in the outermost loop that it can be.
     """
     fields = [name for level in LEVELS for name in level]
     constants = {name: value for name, value in inputs.items() if name not in fields}
     depths = dict.fromkeys(constants, 0)
     depths |= {name: 1 + k for k, level in enumerate(LEVELS) for name in level}
-    memory = _needed("memory_bytes")
+    memory, deepest = _needed("memory_bytes"), len(LEVELS)
     needed = [*memory, *(name for name in _needed(by) if name not in memory)]
     for name in needed:
         depths[name] = max((depths[n] for n in names_in(name)), default=0)
-    lines = []
-    for depth in range(len(LEVELS) + 1):
+    lines, found = [], f"({', '.join(fields)}), memory_bytes"
+    for depth in range(deepest + 1):
+        tab = _TAB * depth
         if depth:
+            above = ", ".join(signature(choices[depth - 1]).parameters)
             level = ", ".join(LEVELS[depth - 1])
-            above = "locals()" if depth > 1 else ""
-            lines.append(
-                f"{_TAB * (depth - 1)}for {level} in choices[{depth - 1}]({above}):"
-            )
+            lines.append(f"{tab[4:]}for {level} in choices[{depth - 1}]({above}):")
         for name in needed:
             if depths[name] == depth:
-                late = name not in memory and depth == len(LEVELS)
-                text = f"({FORMULAS[name].text})" + " if fits else None" * late
-                lines.append(f"{_TAB * depth}{name} = {text}")
-            if name == "memory_bytes" and depth == len(LEVELS):
-                lines.append(f"{_TAB * depth}fits = memory_bytes <= limit")
-    shown = ", ".join(fields)
-    lines.append(f"{_TAB * len(LEVELS)}yield ({shown}), memory_bytes, {by}")
+                lines.append(f"{tab}{name} = {FORMULAS[name].text}")
+            if name == "memory_bytes" and depth == deepest:
+                reject = f"yield {found}, None; continue"
+                lines.append(f"{tab}if memory_bytes > limit: {reject}")
+    lines.append(f"{_TAB * deepest}yield {found}, {by}")
     walked = _function((*constants, "choices", "limit"), tuple(lines))
     return walked(**constants, choices=choices, limit=limit)
 

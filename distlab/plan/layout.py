@@ -45,7 +45,7 @@ class Layout:
 
     tp: tensor parallel ranks; with sequence parallelism, if `sequence`.
     pp: pipeline stages. schedule: "GPipe", "1F1B", "interleaved" with `chunks` chunks
-        of the model in a stage, "ZB-H1", "ZB-H2" or "ZB-V".
+        of the model in a stage, "ZB-H1", "ZB-H2", "ZB-V" or "DualPipe".
     cp: context parallel ranks. ep: expert parallel ranks, which divide dp * cp.
     dp: data parallel ranks. zero: ZeRO's stage over dp * cp ranks, 3 for FSDP.
     microbatch: sequences of a microbatch.

@@ -32,6 +32,9 @@ font-variant-numeric:tabular-nums}
 .distlab-plan summary span:nth-child(1){width:11em}
 .distlab-plan summary span:nth-child(2){width:12em;font-weight:600}
 .distlab-plan summary span:nth-child(3){color:var(--muted);max-width:100%}
+@media (max-width:500px){.distlab-plan summary span:nth-child(1){width:10em}
+.distlab-plan summary span:nth-child(2){width:auto}
+.distlab-plan summary span:nth-child(3){display:block;margin-left:1.2em}}
 .distlab-plan pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 8px 1.2em;
 padding-left:8px;border-left:2px solid var(--line);background:none;color:var(--ink)}"""
 
@@ -174,6 +177,9 @@ def misfit(model, cluster, run, **at) -> tuple[str, str] | None:
     if (chunks > 1) != (at.get("schedule") == "interleaved"):
         whole = "schedule interleaved has chunks=2 or more, and no other has; got "
         return "chunks", f"{whole}{at.get('schedule')!r} and chunks={chunks}."
+    if at.get("schedule") == "DualPipe" and (pp % 2 or m % 2):
+        short = "DualPipe needs an even pp and an even number of microbatches"
+        return short, f"{short}; got {pp} and {m}."
     if chunks > 1 and m % pp:
         short = "interleaved needs microbatches in groups of pp"
         return short, f"{short} = {pp}; got {m} microbatches."

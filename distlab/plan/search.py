@@ -3,9 +3,9 @@
     found = search(llama, GpuCluster("H100 80GB", 4096), run)
     found.best, found.runner_up, found.lost_by(), found.rejected
 
-It visits every mesh tp * pp * cp * dp of the GPUs, with every ep, ZeRO stage, schedule,
-recomputation and microbatch of a power of two, and computes the formulas of each that
-divides: memory first, and the time of those that fit.
+It visits every mesh tp * pp * cp * dp of the GPUs, with every ep, ZeRO stage, schedule
+(DualPipe where it is given), recomputation and microbatch of a power of two, and
+computes the formulas of each that divides: memory first, and the time of what fits.
 """
 
 from collections import Counter
@@ -179,19 +179,20 @@ class _Walk:
                     if self.fixed.get("dp", dp) == dp and self._fits(**sizes):
                         yield tp, pp, cp, ep, dp
 
-    def microbatches(self, above: dict) -> list[int]:
+    def microbatches(self, dp: int) -> list[int]:
         """Return the microbatches, powers of two, that divide a replica's batch."""
-        each = self.run.batch // above["dp"]
+        each = self.run.batch // dp
         powers = [2**k for k in range(each.bit_length()) if each % 2**k == 0]
         return self._of("microbatch", powers)
 
-    def schedules(self, above: dict) -> Iterator[tuple[str, int]]:
+    def schedules(self, pp: int, m: float) -> Iterator[tuple[str, int]]:
         """Yield schedules with their chunks."""
-        pp, m = above["pp"], above["m"]
         found = [("1F1B", 1)]
         if pp > 1:
             chunks = _divisors(self.model.layers // pp)[1:]
             found += [(schedule, 1) for schedule in _OTHERS]
+            if self.fixed.get("schedule") == "DualPipe" and pp % 2 == m % 2 == 0:
+                found.append(("DualPipe", 1))
             found += [("interleaved", v) for v in chunks]
         for schedule, v in found:
             if schedule == "interleaved" and m % pp:
@@ -201,15 +202,15 @@ class _Walk:
             ):
                 yield schedule, v
 
-    def recomputes(self, above: dict) -> list[str]:
+    def recomputes(self) -> list[str]:
         """Return the kinds of recomputation that differ."""
         fused = self.run.fused
         kinds = ["none", "full"] if fused else ["none", "selective", "full"]
         return self._of("recompute", kinds)
 
-    def zeros(self, above: dict) -> list[int]:
+    def zeros(self, n: int) -> list[int]:
         """Return the stages of ZeRO that differ."""
-        return self._of("zero", [0, 1, 2, 3] if above["n"] > 1 else [0])
+        return self._of("zero", [0, 1, 2, 3] if n > 1 else [0])
 
     def _of(self, name, choices):
         return [self.fixed[name]] if name in self.fixed else choices

@@ -88,6 +88,27 @@ def test_bubbles_and_microbatches_in_flight_are_those_of_the_schedule_as_data(
         assert max(kept) / cut.chunks == expected
 
 
+def test_dual_pipe_has_the_bubble_and_memory_of_deepseeks_table():
+    """DeepSeek-AI (2024), table 2: (p/2 - 1)(F&B + B - 3W), twice the parameters."""
+    forward, backward, weights = 0.4, 0.4, 0.2  # of inputs and of weights
+    whole = backward + weights
+    published = (8 / 2 - 1) * (forward + whole + whole - 3 * weights) / 16
+    assert cost.pipeline_bubble("DualPipe", 8, 16, weights=0.2) == pytest.approx(
+        published
+    )
+    assert cost.microbatches_in_flight("DualPipe", 8, 16) == 9
+    sizes = {"tp": 8, "pp": 16, "dp": 128, "zero": 0}
+    one, two = (
+        plan(LLAMA, GpuCluster("H100 80GB", 16_384), Layout(schedule=s, **sizes), RUN)
+        for s in ("1F1B", "DualPipe")
+    )
+    assert two.parameter_bytes == 2 * one.parameter_bytes
+    assert two.state_bytes == one.state_bytes
+    with pytest.raises(InvalidArgument, match="DualPipe needs an even pp"):
+        layout = Layout(tp=8, pp=1, dp=2048, schedule="DualPipe")
+        plan(LLAMA, GpuCluster("H100 80GB", 16_384), layout, RUN)
+
+
 def test_every_number_is_computed_from_the_formula_that_it_shows():
     found = plan(
         LLAMA, GpuCluster("H100 80GB", 16_384), Layout(tp=8, pp=16, dp=128), RUN
