@@ -215,6 +215,8 @@ def test_a_pareto_front_has_no_plan_that_another_beats_in_all():
     cluster = GpuCluster("H100 80GB", 8, per_node=4)
     run = TrainingRun(batch=32, length=2048, tokens=1e9)
     plans = search(SMALL, cluster, run).ranking
+    ranked = [one.step_s for one in plans]
+    assert ranked == sorted(ranked)  # as planned one by one, and as the walk found them
     front = pareto(plans, "step_s", "memory_bytes")
     for one in plans:
         beaten = any(
