@@ -55,6 +55,9 @@ _EFA = "latency: 15.5 µs for MPI, P. DeSantis, AWS re:Invent 2018"
 _ETHERNET = "rate: IEEE 802.3"
 
 LINKS = {
+    "NVLink 2": Link(
+        3.4e-6, 150 * GB, f"rate: 6 links of 25 GB/s, V100 whitepaper; {_NCCL}"
+    ),
     "NVLink 3": Link(
         3.4e-6, 300 * GB, f"rate: 12 links of 25 GB/s, A100 whitepaper; {_NCCL}"
     ),

@@ -44,10 +44,7 @@ def activation_bytes(
     Raises: InvalidArgument.
     """
     _check(length=length, batch=batch, width=width, heads=heads, tp=tp)
-    if recompute not in _RECOMPUTE:
-        raise InvalidArgument(
-            f"recompute is one of {', '.join(_RECOMPUTE)}, and got {recompute!r}."
-        )
+    check_recompute(recompute)
     sbh = length * batch * width
     whole = tp if sequence else 1  # by how much norms, residuals and inputs are cut
     if recompute == "full":
@@ -108,6 +105,17 @@ def tensor_parallel_bytes(
     """
     _check(length=length, batch=batch, width=width, tp=tp, itemsize=itemsize)
     return 8 * (tp - 1) / tp * length * batch * width * itemsize
+
+
+def check_recompute(recompute: str) -> None:
+    """Refuse another word than none, selective or full.
+
+    Raises: InvalidArgument.
+    """
+    if recompute not in _RECOMPUTE:
+        raise InvalidArgument(
+            f"recompute is one of {', '.join(_RECOMPUTE)}, and got {recompute!r}."
+        )
 
 
 def _check(**sizes):

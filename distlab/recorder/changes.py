@@ -18,7 +18,7 @@ from distlab.recorder.layout import (
     LAST_VERSION,
     READ,
     WRITTEN,
-    Layout,
+    BlockLayout,
 )
 
 __all__ = ["NotesReader"]
@@ -35,7 +35,7 @@ class NotesReader:
     """
 
     def __init__(self, descriptor: int, world_size: int):
-        self._descriptor, self._layout = descriptor, Layout(world_size)
+        self._descriptor, self._layout = descriptor, BlockLayout(world_size)
         os.ftruncate(descriptor, self._layout.total)
         self._pages, self._read, self._words = {}, {}, {}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 __all__ = ["DESTROYED", "IN", "MOST_GROUPS", "OUT", "THREADED"]
-__all__ += ["Layout", "Notes", "Now", "Post"]
+__all__ += ["BlockLayout", "Notes", "Now", "Post"]
 __all__ += ["agreed", "any_words", "phase_of", "shown"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
@@ -108,7 +108,7 @@ class Post(NamedTuple):
         return f"{self.bytes} bytes of {self.type}"
 
 
-class Layout:
+class BlockLayout:
     """Offsets of each record in the shared block: bytes, or cells of eight bytes.
 
     stride: bytes of one rank's region. total: bytes of the block.
@@ -127,7 +127,7 @@ class Layout:
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         self.total = world_size * self.stride
 
-    def among(self, regions: Sequence[int]) -> "Layout":
+    def among(self, regions: Sequence[int]) -> "BlockLayout":
         """Return a layout of the same block in which rank r has region `regions[r]`."""
         layout = copy.copy(self)
         layout._regions = regions
@@ -176,7 +176,7 @@ class Notes:
     def __init__(
         self,
         memory: mmap.mmap | None,
-        layout: Layout,
+        layout: BlockLayout,
         world_size: int,
         beside: "Notes | None" = None,
     ):

@@ -27,7 +27,7 @@ from distlab.recorder.layout import (
     UNKNOWN_SIZE,
     WORDS_BYTES,
     WRITTEN,
-    Layout,
+    BlockLayout,
     Notes,
 )
 
@@ -55,7 +55,7 @@ class Recorder(Notes):
         *,
         beside: Notes | None = None,
     ):
-        layout = Layout(world_size)
+        layout = BlockLayout(world_size)
         memory = None if beside else mmap.mmap(descriptor, layout.total)
         super().__init__(memory, layout, world_size, beside)
         self.rank = rank

@@ -20,7 +20,7 @@ from distlab.recorder.layout import (
     READ,
     STATES,
     WRITTEN,
-    Layout,
+    BlockLayout,
     Notes,
     Now,
 )
@@ -46,7 +46,7 @@ class SharedTrace(Notes):
     recent_only = False
 
     def __init__(self, world_size: int, descriptor: int):
-        layout = Layout(world_size)
+        layout = BlockLayout(world_size)
         os.ftruncate(descriptor, layout.total)
         super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
         self._clock, self.began = time.monotonic, 0.0

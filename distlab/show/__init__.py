@@ -33,6 +33,7 @@
     event_time(events, marks, window_s=10)  # windows, watermark, late events
     rungs(run)                  # trials of a tuning run by rung, and their promotions
     tradeoff(survey)            # latency against the minority's answered calls
+    pareto(options, ...)        # options by two costs, and the front of the best
     source(function)            # the code itself
 
 Each drawing shows itself as the last line of a cell, and its `alt` describes it in
@@ -55,6 +56,7 @@ from distlab.show.figures.matrices import matrices
 from distlab.show.figures.memory import memory
 from distlab.show.figures.mesh import mesh
 from distlab.show.figures.models import models
+from distlab.show.figures.pareto import pareto
 from distlab.show.figures.partition_log import partition_log
 from distlab.show.figures.pipeline import pipeline
 from distlab.show.figures.quorums import quorums
@@ -94,6 +96,7 @@ __all__ = [
     "memory",
     "mesh",
     "models",
+    "pareto",
     "partition_log",
     "pipeline",
     "player",

@@ -3,6 +3,8 @@
     Uniform      every rank has one port each way; any two are as near as any others
     Nodes        ranks_per_node ranks share fast links inside, and NICs to the outside
     FatTree      leaf switches with fewer wires up than down
+    Rails        nodes with a NIC for each GPU, on a leaf switch of its own rail
+    Placed       one of these whose ranks are at other places
     Wires        only the listed pairs
     Slowed, SlowRank, Jittered      one of these with a slow or irregular part
     Overlapped   one of these in which latencies of messages through a port overlap
@@ -32,6 +34,8 @@ __all__ = [
     "Jittered",
     "Nodes",
     "Overlapped",
+    "Placed",
+    "Rails",
     "SlowRank",
     "Slowed",
     "Uniform",
@@ -164,6 +168,49 @@ class FatTree(_Steady):
 
 
 @dataclass(frozen=True)
+class Rails(_Steady):
+    """Nodes on rails: GPU i of each node has a NIC on a leaf switch of rail i.
+
+    A leaf has nodes_per_leaf NICs of one rail, and nodes_per_leaf / oversubscription
+    wires to the spine, at least one; a message between leaves takes the wire of its
+    sender's place. So do messages from rail to rail, which NCCL avoids: it first moves
+    them to the GPU of the right rail inside the node.
+
+    Source: NVIDIA, "Doubling all2all performance with NCCL 2.12" (2022).
+    """
+
+    ranks_per_node: int
+    inside: Link
+    outside: Link
+    nodes_per_leaf: int = 32
+    oversubscription: float = 1.0
+
+    def __post_init__(self):
+        _check_count("ranks_per_node", self.ranks_per_node)
+        _check_count("nodes_per_leaf", self.nodes_per_leaf)
+        if not self.oversubscription >= 1:
+            raise InvalidArgument(
+                f"oversubscription is 1 or more, and got {self.oversubscription!r}."
+            )
+
+    def way(self, src: int, dst: int) -> Way:
+        """Return the path inside a node, through one leaf, or over the spine."""
+        (here, rail), (there, other) = (
+            divmod(rank, self.ranks_per_node) for rank in (src, dst)
+        )
+        if here == there:
+            per_byte = 1 / self.inside.bytes_per_s
+            return Way(self.inside.latency_s, per_byte, network="inside")
+        per_byte, many = 1 / self.outside.bytes_per_s, self.nodes_per_leaf
+        leaf, far = (here // many, rail), (there // many, other)
+        shared = ()
+        if leaf != far:
+            wire = here % many % max(1, round(many / self.oversubscription))
+            shared = (("up", *leaf, wire), per_byte), (("down", *far, wire), per_byte)
+        return Way(self.outside.latency_s, per_byte, shared, "outside")
+
+
+@dataclass(frozen=True)
 class Wires(_Steady):
     """Only the pairs in `links`, from (sender, receiver) to its link, are connected."""
 
@@ -193,6 +240,17 @@ class _Over:
     def stretch(self, draw: random.Random) -> float:
         """Return the factor of the fabric underneath."""
         return self.fabric.stretch(draw)
+
+
+@dataclass(frozen=True)
+class Placed(_Over):
+    """A fabric in which rank r has the place `places[r]`, as a scheduler gave it."""
+
+    places: tuple[int, ...]
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the path between the two ranks' places."""
+        return super().way(self.places[src], self.places[dst])
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from distlab.links import LINKS
 from distlab.units import GB, MB
 
 RATES = {  # bytes per second in one direction, from the standards' own numbers
+    "NVLink 2": 300e9 / 2,
     "NVLink 3": 600e9 / 2,
     "NVLink 4": 900e9 / 2,
     "NVLink 5": 1800e9 / 2,
