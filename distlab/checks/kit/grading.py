@@ -14,7 +14,7 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +22,9 @@ from typing import Any
 from distlab.calls.message_html import lines_html
 from distlab.calls.notebook_frontend import cell_number, show_text
 from distlab.calls.progress import Progress
+from distlab.checks.kit.contracts import PUBLISHED
 from distlab.checks.kit.hints import COMMON, advice_html, in_lines, remember
-from distlab.errors import ProcessServerFailed
+from distlab.errors import ProcessServerFailed, WorldTimeout
 from distlab.launch import kept_ranks
 
 __all__ = [
@@ -176,14 +177,16 @@ def grade(
     function: Any,
     cases: Iterable,
     hidden: Iterable = (),
+    contract: Mapping[str, str] = PUBLISHED,
 ) -> float:
     """Check cases up to the first that does not pass; return all the points, or none.
 
     function: the learner's, or a tuple of several. cases: tuples, or single values.
     hidden: further cases, which only the instructor's notebook has.
+    contract: the choices of this course, see `distlab.checks.kit.contracts`.
     """
     verdicts = []
-    for verdict in _verdicts(check, function, cases, hidden):
+    for verdict in _verdicts(check, function, cases, hidden, contract):
         verdicts.append(verdict)
         if verdict.outcome != "pass":
             break
@@ -203,7 +206,7 @@ def grade_each(
     return _sheet.get().total(earned, described)
 
 
-def _verdicts(check, function, cases, hidden):
+def _verdicts(check, function, cases, hidden, contract=PUBLISHED):
     """Yield the verdict on each case, and report the progress."""
     both = [(case, False) for case in cases] + [(case, True) for case in hidden]
     with kept_ranks(), Progress() as progress:
@@ -211,22 +214,26 @@ def _verdicts(check, function, cases, hidden):
             said = f"case {number} of {len(both)}"
             progress.show(lambda said=said: said, (number - 1) / len(both))
             case = case if isinstance(case, tuple) else (case,)
-            verdict = judge(check, function, case)
+            verdict = judge(check, function, case, contract)
             remember(verdict.outcome == "pass", verdict.hints)
             _sheet.get().show(verdict, is_hidden)
             yield verdict
 
 
-def judge(check: Callable, function: Any, case: tuple) -> Verdict:
+def judge(
+    check: Callable, function: Any, case: tuple, contract: Mapping = PUBLISHED
+) -> Verdict:
     """Return a check's verdict on one case; a learner's mistake never raises."""
     title = _title(check, case)
     hints = (*getattr(sys.modules[check.__module__], "HINTS", ()), *COMMON)
+    how = {"contract": contract} if contract else {}
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # a line there costs all points
-            check(function, *case)
+            check(function, *case, **how)
     except Wrong as wrong:
+        levels = _advice_on_contract(check, function, case, contract, wrong.facts)
         fitting = next((each for each in hints if each.fits(wrong.facts)), None)
-        levels = fitting.levels if fitting else ()
+        levels = levels or (fitting.levels if fitting else ())
         return Verdict("fail", title, wrong.found, levels, wrong.picture)
     except Inconclusive as unknown:
         return Verdict("inconclusive", title, str(unknown))
@@ -237,6 +244,22 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
         found = f"the check could not be made\n{at}{type(error).__name__}: {error}"
         return Verdict("inconclusive", title, found)
     return Verdict("pass", title)
+
+
+def _advice_on_contract(check, function, case, contract, facts):
+    """Return the hint's levels if the function keeps to another contract, else ()."""
+    timed_out = isinstance(facts.get("failure"), WorldTimeout)
+    if not contract or timed_out or facts.get("exceeded"):
+        return ()
+    choices = sys.modules[check.__module__].CONTRACT
+    for other in choices.others(contract):
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                check(function, *case, contract=other)
+        except (Wrong, Inconclusive, ArithmeticError, LookupError, ValueError):
+            continue
+        return choices.advice(contract, other)
+    return ()
 
 
 def _last_line_in(check, error):
