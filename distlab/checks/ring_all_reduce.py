@@ -51,8 +51,7 @@ def reduce_scatter(function, n, world, length, contract=kit.PUBLISHED):
     if {*owners} != {*range(n)}:
         found = f"Ranks {ring} returned {', '.join(map(str, owners))}."
         raise run.wrong(found, index=True, complete=run.is_complete(spans))
-    ahead = 0 if contract.get("owner") == "own" else run.way
-    if contract and owners != [(place + ahead) % n for place in range(n)]:
+    if contract and owners != [(place + run.ahead) % n for place in range(n)]:
         raise run.wrong(f"Places 0 to {n - 1} of the ring returned {owners}.")
     run.compare({rank: spans[run.returned[rank]] for rank in ring}, spans)
     run.check_traffic(n - 1)
@@ -135,6 +134,7 @@ class _RingRun:
         self.call, self.ring, self.inputs, self.fabric = call, ring, inputs, fabric
         self.contract = contract
         self.way = -1 if contract.get("direction") == "left" else 1
+        self.ahead = 0 if contract.get("owner") == "own" else self.way
         combined = _OPERATORS[contract.get("operator", "sum")]
         world, length = len(inputs), len(inputs[0])
         how = {"holds": lambda rank, _: rank in ring, "without": WITHOUT}
@@ -177,6 +177,14 @@ class _RingRun:
         sizes = {event.bytes // FLOAT32 for event in sends}
         of_ring, of_world = (set(chunk_lengths(len(self.total), k)) for k in (n, world))
         return bool(past) or (sizes <= of_world and not sizes <= of_ring)
+
+    def _bytes_by_place(self):
+        """Return what an all-reduce sends: in each phase, all chunks but one."""
+        n, size = len(self.ring), len(self.total)
+        length = chunk_lengths(size, n)
+        kept = [place + self.ahead for place in range(n)]
+        unsent = [length[i % n] + length[(i + self.way) % n] for i in kept]
+        return [FLOAT32 * (2 * size - each) for each in unsent]
 
     def is_complete(self, spans):
         """Return True if every rank of the ring has one of these chunks complete."""
@@ -236,6 +244,8 @@ class _RingRun:
             back := [a for a, b in pairs if n > 2 and (b - a) % n != self.way % n]
         ):
             found = f"Rank {ring[back[0]]} sent to its other neighbor."
+        elif self.contract and hops > n and sent != self._bytes_by_place():
+            found = f"They sent {sent} bytes, not {self._bytes_by_place()}."
         elif far:
             found = f"Rank {far[0]} sent to ranks that are not its neighbors."
         elif self.trace.rounds() > hops:

@@ -12,7 +12,8 @@ what each other choice changes in the notebook:
     [operator]
     max = [["""old text""", """new text"""], ["twice in it", "new", 2]]
 
-The third is how often the text is there, "any" if that depends on the other choices.
+The third is how often the text is there, "any" if that depends on the other choices. A
+table `right` lists, by value, the wrong answers in `variants` that it makes right.
 '''
 
 import ast
@@ -29,7 +30,15 @@ from types import MappingProxyType
 
 from distlab.errors import DistlabError
 
-__all__ = ["PUBLISHED", "Contract", "contract_in", "contract_of", "with_contract"]
+__all__ = [
+    "PUBLISHED",
+    "RULES",
+    "Contract",
+    "contract_in",
+    "contract_of",
+    "right_under",
+    "with_contract",
+]
 
 PUBLISHED: Mapping[str, str] = MappingProxyType({})
 RULES = "variants/contracts.toml"
@@ -76,10 +85,10 @@ class Contract:
             for one in (asked, met)
         )
         return [
-            f"Your function keeps to another contract than this exercise has. Yours: "
-            f"{theirs}. Asked: {ours}.",
-            "Read “The contract here” at the top again, clause by clause, with your "
-            "function beside it: in which of its lines is each clause?",
+            f"Your function keeps to another contract than this course's. In yours "
+            f"{theirs}. Asked is that {ours}.",
+            "Read “This course's contract” at the top again, with your function beside "
+            "it: in which of its lines is each clause?",
         ]
 
 
@@ -99,6 +108,12 @@ def contract_in(cells: list[dict]) -> dict[str, str]:
             if found := _LINE.search("".join(cell["source"])):
                 return ast.literal_eval(found[1])
     return {}
+
+
+def right_under(solution: Path, contract: dict[str, str]) -> list[str]:
+    """Return the names of wrong answers that are right under a contract."""
+    right = tomllib.loads((solution / RULES).read_text("utf-8")).get("right", {})
+    return [name for value in contract.values() for name in right.get(value, ())]
 
 
 def with_contract(solution: Path, cells: list[dict], contract: dict) -> list[dict]:
@@ -127,7 +142,8 @@ def with_contract(solution: Path, cells: list[dict], contract: dict) -> list[dic
             source = source.rstrip().removesuffix(")") + ", contract=contract)"
         cell["source"] = source.splitlines(keepends=True)
     said = "\n".join(f"> - {each}" for each in choices.sentences(contract))
-    text = f"> **The contract here.**\n>\n{said}"
+    head = "> **This course's contract.** Where another text differs, this counts."
+    text = f"{head}\n>\n{said}"
     shown = {"cell_type": "markdown", "id": "contract", "metadata": {}}
     cells.insert(1, shown | {"source": text.splitlines(keepends=True)})
     return cells

@@ -35,6 +35,7 @@ __all__ = [
     "check",
     "grade",
     "grade_each",
+    "is_drawn",
     "judge",
     "showing_on",
 ]
@@ -145,6 +146,7 @@ class VerdictDisplay:
         return earned
 
 
+_draws = ContextVar("draws", default=True)
 _sheet = ContextVar("display", default=VerdictDisplay())  # noqa: B039, it has no state
 
 
@@ -252,14 +254,21 @@ def _advice_on_contract(check, function, case, contract, facts):
     if not contract or timed_out or facts.get("exceeded"):
         return ()
     choices = sys.modules[check.__module__].CONTRACT
-    for other in choices.others(contract):
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):
-                check(function, *case, contract=other)
-        except (Wrong, Inconclusive, ArithmeticError, LookupError, ValueError):
-            continue
-        return choices.advice(contract, other)
+    token = _draws.set(False)
+    try:
+        for other in choices.others(contract):
+            with contextlib.suppress(Wrong, Inconclusive, ArithmeticError, LookupError):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    check(function, *case, contract=other)
+                return choices.advice(contract, other)
+    finally:
+        _draws.reset(token)
     return ()
+
+
+def is_drawn() -> bool:
+    """Return False during a run that is no verdict, and needs no picture."""
+    return _draws.get()
 
 
 def _last_line_in(check, error):
