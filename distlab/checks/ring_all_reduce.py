@@ -133,13 +133,10 @@ class _RingRun:
     def __init__(self, call, ring, inputs, contract, fabric=None):
         self.call, self.ring, self.inputs, self.fabric = call, ring, inputs, fabric
         self.contract = contract
-        self.way = -1 if contract.get("direction") == "left" else 1
-        self.ahead = 0 if contract.get("owner") == "own" else self.way
         combined = _OPERATORS[contract.get("operator", "sum")]
         world, length = len(inputs), len(inputs[0])
         how = {"holds": lambda rank, _: rank in ring, "without": WITHOUT}
-        plain = contract.get("operator", "sum") == "sum" and self.way > 0
-        if len(ring) == world and not fabric and plain:
+        if len(ring) == world and not fabric and self.is_sum and self.way > 0:
             how["ideals"] = _ideals(ring, length, in_chunks=call.args[2])
         shown = min(length, 10 * world)
         self.picture = partial(kit.followed, call, world, shown, **how)
@@ -153,6 +150,21 @@ class _RingRun:
         self.held, self.returned = map(list, zip(*report.results, strict=True))
         rows = zip(*(inputs[rank] for rank in ring), strict=True)
         self.total = list(map(combined, rows))
+
+    @property
+    def is_sum(self):
+        """True if elements are added."""
+        return self.contract.get("operator", "sum") == "sum"
+
+    @property
+    def way(self):
+        """The distance in the ring to the place to which a rank sends: 1 or -1."""
+        return -1 if self.contract.get("direction") == "left" else 1
+
+    @property
+    def ahead(self):
+        """The distance to the place whose number the complete chunk has."""
+        return 0 if self.contract.get("owner") == "own" else self.way
 
     def wrong(self, found, **facts):
         """Return `Wrong` with the finding, the picture, and facts."""
@@ -197,7 +209,7 @@ class _RingRun:
         """Raise at the first element in `spans`, by rank, that is not the sum."""
         at = [spans.get(rank, slice(0)) for rank in range(len(self.held))]
         found, facts = self._difference(at) or ("", {})
-        if "place" in facts and self.contract.get("operator", "sum") == "sum":
+        if "place" in facts and self.is_sum:
             place = facts["place"] + (at[facts["rank"]].start or 0)
             inputs = kit.contributions(len(self.held), len(self.total))
             described = _RingRun(self.call, self.ring, inputs, {}, self.fabric)

@@ -228,12 +228,13 @@ def judge(
     """Return a check's verdict on one case; a learner's mistake never raises."""
     title = _title(check, case)
     hints = (*getattr(sys.modules[check.__module__], "HINTS", ()), *COMMON)
-    how = {"contract": contract} if contract else {}
+    asked = _Asked(contract, set())
+    how = {"contract": asked} if contract else {}
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # a line there costs all points
             check(function, *case, **how)
     except Wrong as wrong:
-        levels = _advice_on_contract(check, function, case, contract, wrong.facts)
+        levels = _advice_on_contract(check, function, case, asked, wrong.facts)
         fitting = next((each for each in hints if each.fits(wrong.facts)), None)
         levels = levels or (fitting.levels if fitting else ())
         return Verdict("fail", title, wrong.found, levels, wrong.picture)
@@ -248,6 +249,18 @@ def judge(
     return Verdict("pass", title)
 
 
+class _Asked(dict):
+    """A contract; `read` gets the names of the choices that a check looks at."""
+
+    def __init__(self, contract, read):
+        super().__init__(contract)
+        self.read = read
+
+    def get(self, name, default=None):
+        self.read.add(name)
+        return super().get(name, default)
+
+
 def _advice_on_contract(check, function, case, contract, facts):
     """Return the hint's levels if the function keeps to another contract, else ()."""
     timed_out = isinstance(facts.get("failure"), WorldTimeout)
@@ -257,9 +270,12 @@ def _advice_on_contract(check, function, case, contract, facts):
     token = _draws.set(False)
     try:
         for other in choices.others(contract):
+            differ = {name for name in other if other[name] != contract[name]}
+            if differ - contract.read:  # no run of the check has come so far
+                continue
             with contextlib.suppress(Wrong, Inconclusive, ArithmeticError, LookupError):
                 with contextlib.redirect_stderr(io.StringIO()):
-                    check(function, *case, contract=other)
+                    check(function, *case, contract=_Asked(other, contract.read))
                 return choices.advice(contract, other)
     finally:
         _draws.reset(token)
