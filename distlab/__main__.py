@@ -29,7 +29,7 @@ _COMMANDS = {
         "film",
     ),
     "Scripts of your own": ("launch", "explain", "check"),
-    "Instructors": ("collect", "grade", "marks", "rubric", "slides"),
+    "Instructors": ("release", "collect", "grade", "marks", "rubric", "slides"),
     "Authors": ("prove", "glossary", "notebooks", "site"),
 }
 _PANELS = {name: panel for panel, names in _COMMANDS.items() for name in names}
