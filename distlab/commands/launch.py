@@ -23,11 +23,10 @@ _ALIASES = {"-r": "--redirects", "-t": "--tee", "--module": "-m"}
 _ALIASES |= {"--nproc-per-node": "-n", "--ranks": "-n"}
 # torchrun's options that mean nothing where all ranks are on this machine.
 _IGNORED = {"--standalone"}
-_IGNORED_WITH_VALUE = set(
-    "--rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --master-addr --master-port "
-    "--local-addr --monitor-interval --start-method --role --signals-to-handle "
-    "--numa-binding --event-log-handler --logs-specs".split()
-)
+_IGNORED_WITH_VALUE = {"--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf"}
+_IGNORED_WITH_VALUE |= {"--master-addr", "--master-port", "--local-addr", "--role"}
+_IGNORED_WITH_VALUE |= {"--monitor-interval", "--start-method", "--signals-to-handle"}
+_IGNORED_WITH_VALUE |= {"--numa-binding", "--event-log-handler", "--logs-specs"}
 _ONE_MACHINE = "distlab launch runs the ranks of one machine; start it with -n alone."
 _LOGS = "all output is shown, each line with its rank; --log-dir DIR keeps it in files."
 # Its other options: what to do instead, and the values that need nothing done.
@@ -167,7 +166,7 @@ def launch(
 
 
 def _number(ranks):
-    """Return the number of ranks; torchrun's "auto" and the like mean the processors."""
+    """Return the number of ranks; torchrun's "auto" means the number of processors."""
     if ranks in ("auto", "cpu", "gpu"):
         return os.cpu_count()
     if not ranks.isdecimal():

@@ -370,7 +370,7 @@ def _report_fork(name):
     print(
         f"A fork of rank {os.environ.get('RANK')} called {name}() on a process group "
         f"of its parent{whereabouts(_stack())}\nIt shares the connections but has none "
-        "of the threads that serve them: only the process that made a group can use it.",
+        "of the threads that serve them: a group is of the process that made it.",
         file=sys.stderr,
         flush=True,
     )
