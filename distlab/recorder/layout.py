@@ -31,7 +31,7 @@ WORDS_BYTES = 2**23
 # A region begins with its now between two versions, then come the counters, then a
 # table for each kind of note.
 FIRST_VERSION, NOW, LAST_VERSION = 0, CELL_BYTES, CELL_BYTES + NOW_ROW.size
-FLAGS, WRITTEN, READ, GROUPS, PASSES = range(128, 128 + 5 * CELL_BYTES, CELL_BYTES)
+FLAGS, WRITTEN, READ, GROUPS, PASSES, PID = range(128, 176, CELL_BYTES)
 _AFTER_COUNTERS = 256
 
 
@@ -234,6 +234,10 @@ class Notes:
     def passes(self, rank: int) -> int:
         """Return the number of backward passes with collectives begun by `rank`."""
         return self._counter(rank, PASSES)
+
+    def pid(self, rank: int) -> int:
+        """Return the process that noted itself as `rank`; 0 if none has."""
+        return self._counter(rank, PID)
 
     def flags(self, rank: int) -> int:
         """Return the bits THREADED and DESTROYED that are set for `rank`."""

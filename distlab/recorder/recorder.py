@@ -1,6 +1,7 @@
 """The rank's side of the records: it writes them during the run."""
 
 import mmap
+import os
 import struct
 import threading
 import time
@@ -22,6 +23,7 @@ from distlab.recorder.layout import (
     NOW,
     NOW_ROW,
     PASSES,
+    PID,
     READ,
     STATES,
     UNKNOWN_SIZE,
@@ -211,6 +213,10 @@ class Recorder(Notes):
     def begin_pass(self) -> None:
         """Count a backward pass in which there are collectives."""
         self._set_counter(self.rank, PASSES, self.passes(self.rank) + 1)
+
+    def note_pid(self) -> None:
+        """Note this process as its rank."""
+        self._set_counter(self.rank, PID, os.getpid())
 
     def raise_flag(self, flag: int) -> None:
         """Set THREADED or DESTROYED."""
