@@ -30,6 +30,8 @@ from distlab.recorder.layout import (
     agreed,
     any_words,
     phase_of,
+    region_alone,
+    region_of,
     shown,
 )
 from distlab.recorder.recorder import Recorder
@@ -50,5 +52,7 @@ __all__ = [
     "agreed",
     "any_words",
     "phase_of",
+    "region_alone",
+    "region_of",
     "shown",
 ]
