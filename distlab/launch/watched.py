@@ -1,7 +1,7 @@
 """The diagnosis of a watched job, under way or dead, from the notes of its ranks.
 
-    folders of nodes ─▶ files of ranks ─▶ one copy of all regions ─▶ stuck? ended? ─▶ text
-                                   └──────── clocks of nodes, compared by collectives
+folders of nodes ─▶ files of ranks ─▶ one copy of all regions ─▶ stuck? ended? ─▶ text
+                               └──────── clocks of nodes, compared by collectives
 """
 
 import json
@@ -132,7 +132,9 @@ class WatchedJob:
         if failure is None:
             return [call.how_it_goes()], False
         if failure.kind == "held":
-            gone = "" if call.any_alive else "No process of this job is left. At its end:"
+            gone = (
+                "" if call.any_alive else "No process of this job is left. At its end:"
+            )
             lines = progress(failure, self.board, ())
             return [gone, *lines[1:]] if gone else lines, True
         output = [""] * self.world_size

@@ -169,7 +169,9 @@ class Recorder(Notes):
             return True
         count, posts = self._cells_of(peer, self.rank, 1 - way, there)
         ahead = cells[count] - number
-        if not 0 <= ahead < self._kept_posts - 1:  # not posted yet, or perhaps overwritten
+        if (
+            not 0 <= ahead < self._kept_posts - 1
+        ):  # not posted yet, or perhaps overwritten
             return True
         theirs = posts + 2 * (number % self._kept_posts)
         _, posts = self._cells_of(self.rank, peer, way, self._slots[group])

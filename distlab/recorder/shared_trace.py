@@ -45,9 +45,7 @@ class SharedTrace(Notes):
 
     recent_only = False
 
-    def __init__(
-        self, world_size: int, descriptor: int, layout: Layout | None = None
-    ):
+    def __init__(self, world_size: int, descriptor: int, layout: Layout | None = None):
         layout = layout or Layout(world_size)
         os.ftruncate(descriptor, layout.total)
         super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
