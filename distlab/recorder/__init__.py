@@ -31,6 +31,8 @@ from distlab.recorder.layout import (
     agreed,
     any_words,
     phase_of,
+    region_alone,
+    region_of,
     shown,
 )
 from distlab.recorder.recorder import Recorder
@@ -52,5 +54,7 @@ __all__ = [
     "agreed",
     "any_words",
     "phase_of",
+    "region_alone",
+    "region_of",
     "shown",
 ]

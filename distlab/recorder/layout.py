@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["DESTROYED", "IN", "MOST_GROUPS", "OUT", "THREADED"]
 __all__ += ["Layout", "Notes", "Now", "Post"]
-__all__ += ["agreed", "any_words", "phase_of", "shown"]
+__all__ += ["agreed", "any_words", "phase_of", "region_alone", "region_of", "shown"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
 KINDS += ("any",)  # a call that waits for one of several messages
@@ -113,19 +113,35 @@ class Layout:
 
     stride: bytes of one rank's region. total: bytes of the block.
     posts, calls, events, words: their offsets in bytes from the start of a region.
+    kept_posts, kept_events, words_bytes: how much of each kind a region has room for.
     """
 
-    def __init__(self, world_size: int):
+    def __init__(
+        self,
+        world_size: int,
+        *,
+        kept_posts: int = KEPT_POSTS,
+        kept_events: int = KEPT_EVENTS,
+        words_bytes: int = WORDS_BYTES,
+    ):
         self._regions = range(world_size)
+        self.kept_posts, self.kept_events = kept_posts, kept_events
+        self.words_bytes = words_bytes
         self._pairs = pairs = 2 * world_size
         self.posts = _AFTER_COUNTERS + MOST_GROUPS * pairs * CELL_BYTES
-        posts = MOST_GROUPS * pairs * KEPT_POSTS  # pages that are not used take no room
+        posts = MOST_GROUPS * pairs * kept_posts  # pages that are not used take no room
         self.calls = self.posts + posts * 2 * CELL_BYTES
         self.events = self.calls + MOST_GROUPS * (2 + KEPT_CALLS) * CELL_BYTES
-        self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
-        end = self.words + WORDS_BYTES
+        self.words = self.events + kept_events * EVENT_ROW.size
+        end = self.words + words_bytes
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         self.total = world_size * self.stride
+
+    def alone(self) -> "Layout":
+        """Return a layout of one region, which every rank's notes are looked up in."""
+        other = self.among([0] * len(self._regions))
+        other.total = self.stride
+        return other
 
     def among(self, regions: Sequence[int]) -> "Layout":
         """Return a layout of the same block in which rank r has region `regions[r]`."""
@@ -151,7 +167,7 @@ class Layout:
         The first holds the size in bytes, the second the type's tag.
         """
         place = slot * self._pairs + 2 * peer + way
-        place = place * KEPT_POSTS + number % KEPT_POSTS
+        place = place * self.kept_posts + number % self.kept_posts
         return (self.base(rank) + self.posts) // CELL_BYTES + 2 * place
 
     def group(self, rank: int, slot: int) -> int:
@@ -162,6 +178,19 @@ class Layout:
     def call(self, rank: int, slot: int, number: int) -> int:
         """Return the cell in which `rank` notes a group's `number`-th collective."""
         return self.group(rank, slot) + 2 + number % KEPT_CALLS
+
+
+def region_of(world_size: int) -> Layout:
+    """Return the smaller layout of ranks that write to files; 1.9 MB a rank of 64."""
+    kept_posts = 4 if world_size <= 256 else 2
+    return Layout(
+        world_size, kept_posts=kept_posts, kept_events=2**12, words_bytes=2**20
+    )
+
+
+def region_alone(world_size: int) -> Layout:
+    """Return that layout for a rank that maps its own region and no other."""
+    return region_of(world_size).alone()
 
 
 class Notes:
@@ -202,7 +231,8 @@ class Notes:
         slot = self._slots_of(rank)[group]
         at = self._layout.post(rank, peer, way, number, slot)
         size, tag = self._cells[at], self._cells[at + 1]
-        if self.posted(rank, peer, way, group) - number >= KEPT_POSTS - 1:
+        kept = self._layout.kept_posts
+        if self.posted(rank, peer, way, group) - number >= kept - 1:
             return None  # its cells may have been overwritten while they were read
         return Post(number, size, self.word(rank, tag & 0xFFFFFFFF))
 
