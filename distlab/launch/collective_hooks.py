@@ -14,6 +14,7 @@ one of the corresponding `Comm`, the world's or a subgroup's.
 
 import functools
 import inspect
+import json
 import math
 import os
 import sys
@@ -26,12 +27,12 @@ from collections.abc import Callable
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from distlab.calls.failure_location import whereabouts
+from distlab.calls.failure_location import described, whereabouts
 from distlab.comm import Comm
 from distlab.launch.call_origin import OBJECTS, CallOrigin, in_backward
 from distlab.launch.seen_work import SeenWork
 from distlab.patience import patience
-from distlab.recorder import DESTROYED, THREADED
+from distlab.recorder import DESTROYED, THREADED, with_extra
 from distlab.trace import group_name
 
 __all__ = ["new_groups", "refuse", "watch"]
@@ -68,6 +69,11 @@ _NEW = {
     "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
     "alltoall_base": "all_to_all_single",
 }
+_SPLITS = {  # method -> what it sends to and expects from each member, as words
+    name: lambda given: _pieces_of_one(*given[:4])
+    for name in ("alltoall_base", "all_to_all_single")
+}
+_SPLITS["alltoall"] = lambda given: _in_words(*map(_sizes, given[1::-1]))
 _FUNCTIONS = {function for function, _ in _METHODS.values()}
 _FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", *OBJECTS}
 _SHOWN_SHAPES = 4
@@ -182,9 +188,14 @@ class CollectiveHooks:
         options = kwargs.get("opts") or next(iter(given[-1:]), None)
         tensors = [] if where is None else list(_tensors(given[where]))
         agreed = [_shapes(tensors), *_options(options, group.members)]
-        words = f"{name}({', '.join(filter(None, agreed))})"
         own = self.call_origin.take(comm.recorder, group, tensors)
+        if own.partition("'")[0] in OBJECTS:  # two of torch's collectives, in any order
+            agreed.append("object")
+        words = f"{name}({', '.join(filter(None, agreed))})"
         words += own and f"\n{own}"
+        pieces = _SPLITS[method](given) if method in _SPLITS else ""
+        if pieces or sys.exc_info()[0]:
+            words = with_extra(words, _handled(), pieces)
         number = comm.recorder.enter_call(words, group.key)
         comm.check_agreement(number, words, group.key)
         whose = own.partition("\n")[0]
@@ -314,6 +325,33 @@ def _shapes(tensors):
 
 def _shape(tensor):
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+
+
+def _sizes(tensors):
+    return [tensor.numel() for tensor in tensors]
+
+
+def _pieces_of_one(output, input, output_splits, input_splits):
+    """Return the pieces of an all-to-all of one tensor, in elements."""
+    sides = []
+    for tensor, rows in ((input, input_splits), (output, output_splits)):
+        each = tensor.numel() // max(1, len(tensor)) if tensor.dim() else 1
+        sides.append([count * each for count in rows])
+    return _in_words(*sides) if all(sides) else ""
+
+
+def _in_words(out, into):
+    return "|".join(",".join(map(str, side)) for side in (out, into))
+
+
+def _handled():
+    """Return the exception that the caller is handling, as JSON, or ""."""
+    error = sys.exc_info()[1]
+    if error is None or isinstance(error, StopIteration | SystemExit):
+        return ""
+    facts = described(error)
+    kept = facts["message"][:400].replace("\n", " "), facts["frames"][-6:]
+    return json.dumps({"type": facts["type"], "message": kept[0], "frames": kept[1]})
 
 
 def _options(options, members):

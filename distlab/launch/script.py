@@ -372,7 +372,8 @@ class _ScriptCall(RunningCall):
 
     def _ended(self, rank, status):
         how = "died" if status else "returned"
-        return RankOutcome(rank, how, self._time(rank), status)
+        details = {} if status else {"left": "os._exit(0), before its script's end"}
+        return RankOutcome(rank, how, self._time(rank), status, details)
 
     def watch_end(self, patience_s, is_over):
         """Process output and ends until all have ended, or for `patience_s`."""

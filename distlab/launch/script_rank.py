@@ -15,10 +15,12 @@ import threading
 import traceback
 import types
 from importlib.machinery import SourceFileLoader
+from itertools import pairwise
 
 import torch
 import torch.distributed as dist
 
+from distlab.calls.failure_location import learners_frames
 from distlab.comm import Comm
 from distlab.faults import Hang, Kill
 from distlab.launch.outcome import outcome_of
@@ -31,7 +33,7 @@ from distlab.launch.self_started_rank import (
 )
 from distlab.processes import Child
 from distlab.processes.child import INTERRUPT_SIGNAL
-from distlab.recorder import Recorder
+from distlab.recorder import ENDING, Recorder
 
 __all__ = ["main"]
 
@@ -67,7 +69,9 @@ def main(child: Child) -> None:
     how = {"leave": present.leave, "describe": described_end}
     child.send(json.dumps({"outcome": "ready"}).encode())
     child.receive()
-    outcome = outcome_of(lambda: _run(settings), comm.recorder, **how)
+    end = {}
+    how["facts"] = lambda: end
+    outcome = outcome_of(lambda: _run(settings, end, comm), comm.recorder, **how)
     for number in (
         signal.SIGTERM,
         INTERRUPT_SIGNAL,
@@ -80,8 +84,11 @@ def main(child: Child) -> None:
         dist.destroy_process_group()
 
 
-def _run(settings):
-    """Run the script or module as Python's command line does, to its very end."""
+def _run(settings, end, comm):
+    """Run the script or module as Python's command line does, to its very end.
+
+    end: gets how it left, if it did so before its last line.
+    """
     first, target = os.getpid(), settings["target"]
     sys.argv = [target, *settings["args"]]
     signal.signal(signal.SIGINT, quiet)
@@ -98,6 +105,7 @@ def _run(settings):
             if isinstance(leave.code, str):
                 print(leave.code, file=sys.stderr)
             raise
+        end["left"] = _left_by(leave)
     except BaseException as error:
         facts = describe(error)
         told = facts["communication"] or facts["disagreement"]  # in the diagnosis
@@ -105,6 +113,10 @@ def _run(settings):
             _print_traceback()
         raise
     finally:
+        others = [t.name for t in threading.enumerate() if not t.daemon][1:]
+        if others:
+            comm.recorder.point("mark", f"its thread {', '.join(others[:3])}")
+            comm.recorder.raise_flag(ENDING)
         threading._shutdown()
         atexit._run_exitfuncs()
         if os.getpid() != first:  # a fork that the script made returns here, too
@@ -121,6 +133,26 @@ def _run_file(place):
     with io.open_code(place) as file:
         code = compile(file.read(), place, "exec")
     exec(code, vars(main))
+
+
+def _left_by(leave):
+    """Return how sys.exit was called: its line, and the signal it is the handler of."""
+    frames = list(traceback.walk_tb(leave.__traceback__))
+    handlers = {}
+    for number in signal.Signals:
+        code = getattr(signal.getsignal(number), "__code__", None)
+        handlers |= {code: number.name} if code else {}
+    own = [
+        (f, n) for f, n in frames if learners_frames([(f.f_code.co_filename, n, "")])
+    ]
+    said = f"sys.exit({leave.code or 0})"
+    if own:
+        said += f" at line {own[-1][1]}"
+    for (_, line), (frame, _) in pairwise(own):
+        if frame.f_code in handlers:
+            named = handlers[frame.f_code]
+            said += f", in its handler of {named}, while at line {line}"
+    return said
 
 
 def _interrupt(number, frame):

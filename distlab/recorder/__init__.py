@@ -20,6 +20,8 @@ region, so there are no locks. Four kinds of note:
 from distlab.recorder.changes import NotesReader
 from distlab.recorder.layout import (
     DESTROYED,
+    DISAGREED,
+    ENDING,
     IN,
     MOST_GROUPS,
     OUT,
@@ -30,16 +32,21 @@ from distlab.recorder.layout import (
     Post,
     agreed,
     any_words,
+    handled,
     phase_of,
     region_alone,
     region_of,
     shown,
+    unequal_splits,
+    with_extra,
 )
 from distlab.recorder.recorder import Recorder
 from distlab.recorder.shared_trace import SharedTrace
 
 __all__ = [
     "DESTROYED",
+    "DISAGREED",
+    "ENDING",
     "IN",
     "MOST_GROUPS",
     "OUT",
@@ -53,8 +60,11 @@ __all__ = [
     "SharedTrace",
     "agreed",
     "any_words",
+    "handled",
     "phase_of",
     "region_alone",
     "region_of",
     "shown",
+    "unequal_splits",
+    "with_extra",
 ]

@@ -3,18 +3,19 @@
 import copy
 import mmap
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["DESTROYED", "IN", "MOST_GROUPS", "OUT", "THREADED"]
+__all__ = ["DESTROYED", "DISAGREED", "ENDING", "IN", "MOST_GROUPS", "OUT", "THREADED"]
 __all__ += ["Layout", "Notes", "Now", "Post"]
-__all__ += ["agreed", "any_words", "phase_of", "region_alone", "region_of", "shown"]
+__all__ += ["agreed", "any_words", "handled", "phase_of", "region_alone", "region_of"]
+__all__ += ["shown", "splits", "unequal_splits", "with_extra"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
 KINDS += ("any",)  # a call that waits for one of several messages
 STATES = ("starting", "running", "blocked", "done", "raised", "several")
 OUT, IN = 0, 1
-THREADED, DESTROYED = 1, 2
+THREADED, DESTROYED, DISAGREED, ENDING = 1, 2, 4, 8
 
 NOW_ROW = struct.Struct("<qqqqqqqqqqd")
 EVENT_ROW = struct.Struct("<ddiiqii")
@@ -92,6 +93,47 @@ def shown(words: str) -> str:
 def phase_of(words: str) -> str:
     """Return "forward" or "backward" if a model's pass called the collective, or ""."""
     return f"{words}\n\n".split("\n")[2]
+
+
+def with_extra(words: str, *extra: str) -> str:
+    """Return a collective's words with further lines that `shown` leaves out."""
+    lines = [*words.split("\n"), "", ""][:3]
+    return "\n".join([*lines, *extra])
+
+
+def handled(words: str) -> str:
+    """Return the exception that was being handled when a collective was called, or "".
+
+    As JSON: type, message and frames, as in `described`.
+    """
+    return f"{words}\n\n\n\n".split("\n")[3]
+
+
+def splits(words: str) -> tuple[list[int], list[int]] | None:
+    """Return what an all-to-all sends to and expects from each member, in elements."""
+    given = f"{words}\n\n\n\n\n".split("\n")[4]
+    if not given:
+        return None
+    out, into = (each.split(",") for each in given.split("|"))
+    return [*map(int, out)], [*map(int, into)]
+
+
+def unequal_splits(
+    calls: Mapping[int, str], members: Sequence[int]
+) -> tuple[int, int, int, int] | None:
+    """Return (sender, receiver, elements sent, expected) of an all-to-all that differ.
+
+    calls: rank -> the words of its call. None if all agree.
+    """
+    sides = {rank: splits(words) for rank, words in calls.items()}
+    sides = {rank: both for rank, both in sides.items() if both}
+    for sender in sides:
+        for receiver in sides:
+            sent = sides[sender][0][members.index(receiver)]
+            expected = sides[receiver][1][members.index(sender)]
+            if sent != expected:
+                return sender, receiver, sent, expected
+    return None
 
 
 class Post(NamedTuple):
