@@ -1,7 +1,9 @@
 """The diagnosis of a failed world: the first rank to fail, the cause, all others."""
 
 import json
+import os
 import re
+import signal
 from collections.abc import Sequence
 
 from distlab.calls.failure_location import source_lines
@@ -21,6 +23,7 @@ from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.patience import limit_in_words, more_patience
 from distlab.recorder import (
     DESTROYED,
+    THREADED,
     SharedTrace,
     agreed,
     handled,
@@ -38,6 +41,14 @@ _TIMED_OUT = re.compile(
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
 _KEEP_IT = "--page out.html and --trace out.json keep what led here."
 _NONE_FREES = "No message is in flight that could free any of them."
+_DETAIL = (
+    "    TORCH_DISTRIBUTED_DEBUG=DETAIL is set, under which torch itself crashes in\n"
+    "    DDP on gloo (2.13): unset it. distlab compares all collectives without it."
+)
+_ONE_GROUP_EACH = (
+    "    Threads of one rank call collectives of the same group, in no fixed order:\n"
+    "    give each thread a group of its own."
+)
 _SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
 # Advice on errors whose message has these words.
 _FOR_CELLS = {
@@ -129,8 +140,8 @@ class _Story:
         details = first.details
         message = details["message"]
         said = f"{details['type']}: {message}" if message else details["type"]
-        if late := self._timed_out(message):
-            return late
+        if told := self._timed_out() or self._left_early():
+            return told
         if "exit_status" in details:
             said = f"SystemExit, and so left with exit status {details['exit_status']}"
         lines = [f"rank {first.rank} raised {said}", ""]
@@ -143,12 +154,14 @@ class _Story:
         lines += [f"    {self.advice[known]}" for known in self.advice if known in said]
         return self._write(RankRaised, lines, first.rank, first.value)
 
-    def _timed_out(self, message):
+    def _timed_out(self):
         """Return the error about the ranks that did not come in time, None if none.
 
         Each rank that waited raises, and blames another that waited.
         """
-        found = _TIMED_OUT.search(message)
+        ends = [self.failure.first, *self.failure.outcomes.values()]
+        said = "\n".join(outcome.details.get("message", "") for outcome in ends)
+        found = _TIMED_OUT.search(said)
         first = self.failure.first.rank
         for group in self.board.groups(first) if found else ():
             number, size = self.board.calls(first, group), self.board.world_size
@@ -171,6 +184,16 @@ class _Story:
             return self._write(WorldTimeout, lines, missing[0], cause)
         return None
 
+    def _left_early(self):
+        """Return the error about a rank whose exit broke the first one's connection."""
+        first = self.failure.first
+        left = [o for o in self.failure.outcomes.values() if "left" in o.details]
+        if not (left and first.details.get("communication")):
+            return None
+        rank, how = left[0].rank, left[0].details["left"]
+        cause = f"rank {rank} left by {how}, and the others lost their connection"
+        return self._write(CollectiveMismatch, [cause], rank, cause)
+
     def _died(self):
         first = self.failure.first
         how = how_it_died(first.value, self.scene.planned())
@@ -181,6 +204,8 @@ class _Story:
             lines.append(f"    {last}")
         elif self.noted and "starting" not in first.details:
             lines.append("    It had not finished any Comm call.")
+        detail = os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL"
+        lines += [_DETAIL] if detail and first.value == -signal.SIGSEGV else []
         said = filter(str.strip, self.scene.last_words().splitlines())
         said = [line for line in said if not line.startswith("frame #")]  # of C++
         lines += [f"    It said: {line}" for line in said[-6:]]
@@ -266,10 +291,13 @@ class _Story:
         first = f"ranks disagree about collective {number}{among}: {cause}"
         lines = [
             first,
+            f"    {self.scene.doing(odd[0])}{self.scene.where(odd[0])}",
             "",
             "    Every rank must call the same collectives, in the same order,",
             "    with the same shape and type.",
         ]
+        if any(self.board.flags(rank) & THREADED for rank in calls):
+            lines.append(_ONE_GROUP_EACH)
         if self.failure.first is None:
             lines.append("    The exception that this raises here was caught.")
         return self._write(
@@ -310,7 +338,12 @@ class _Story:
             said = f"{facts['type']}: {facts['message']}".rstrip(": ")
             called = shown(words)
             first = f"rank {rank} was handling {said}, and called {called} meanwhile"
-            return [first, "", *source_lines(facts["frames"]), f"    So {lines[0]}."]
+            return [
+                first,
+                *source_lines(facts["frames"])[-2:],
+                "",
+                f"    So {lines[0]}.",
+            ]
         return lines
 
     def _never_called(self):
