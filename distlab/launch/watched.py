@@ -135,8 +135,12 @@ class WatchedJob:
             gone = (
                 "" if call.any_alive else "No process of this job is left. At its end:"
             )
-            lines = progress(failure, self.board, ())
-            return [gone, *lines[1:]] if gone else lines, True
+            title, *lines = progress(failure, self.board, ())
+            lost = tuple(
+                f"    rank {r} " for r in self._everyone if r not in self.ranks
+            )
+            lines = [line for line in lines if not line.startswith(lost or ("-",))]
+            return [gone or title, *lines], True
         output = [""] * self.world_size
         return [str(tell(failure, self.board, (), output, script=True))], True
 
