@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distlab.calls.printed_output import Console
+from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Failure, RankOutcome, RunningCall
@@ -192,6 +193,7 @@ class _Console(Console):
             self._files[rank].write(text)
             self._files[rank].flush()
         lines = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
+        Progress.make_room()
         with suppress(BrokenPipeError):  # as with `| head`
             sys.stdout.write(lines)
             sys.stdout.flush()
@@ -242,7 +244,9 @@ class _ScriptRanks(Ranks):
 
     def story(self, failure, faults, output):
         """Return the exception with the diagnosis, of the world that has failed."""
-        return tell(failure, self._failed_board(), faults, output, script=True)
+        board = self._failed_board()
+        output = output if board is self.board else [""] * board.world_size
+        return tell(failure, board, faults, output, script=True)
 
     def doings(self, failure, faults):
         """Return rank, what it was doing, and its frames, of each rank, as dicts."""
@@ -323,39 +327,52 @@ class _ScriptCall(RunningCall):
                 self.failed_inside = call
                 raise
 
+    def _active(self):
+        """Return the call of the world inside that is under way, or None."""
+        left = (c for c in self.inside.values() if len(c.outcomes) < c.board.world_size)
+        return next(left, None)
+
     def failure(self, kind, first=None, **facts):
         """Return a Failure; an interrupt is told of the world inside, if there is."""
-        for call in self.inside.values():
-            if kind == "interrupted" and len(call.outcomes) < call.board.world_size:
-                self.failed_inside = call
-                return call.failure(kind)
+        if kind == "interrupted" and self._active():
+            self.failed_inside = self._active()
+            return self.failed_inside.failure(kind)
         return super().failure(kind, first, **facts)
 
     def _look_for_stuck(self):
         super()._look_for_stuck()
         now = time.monotonic()
-        busy = set(range(self.board.world_size)) - set(self.outcomes)
-        for rank in busy:
+        for rank in set(range(self.board.world_size)) - set(self.outcomes):
             note = self.board.now(rank)
             if self._since.get(rank, (None,))[0] != note:
                 self._since[rank] = note, now
-        notes = {rank: self._since[rank] for rank in busy}
-        waits = {
-            r: n for r, (n, _) in notes.items() if n.state in ("blocked", "several")
+        long = {
+            (r, n) for r, n in self._waits().items() if now - self._since[r][1] > _SAY_S
         }
-        long = {(r, n) for r, n in waits.items() if now - notes[r][1] > _SAY_S}
-        idle = self._is_idle(now)
-        if busy and (long - self._told or (idle and "idle" not in self._told)):
-            self._told = {*waits.items(), "idle"}
-            title = "No rank has computed anything for 10 s:"
-            title = (
-                "Some ranks wait for others:" if 0 < len(waits) < len(busy) else title
-            )
-            title = "All ranks wait:" if len(waits) == len(busy) else title
-            lines = progress(self.failure("held"), self.board, self._faults)[1:]
-            print("\n".join([title, *lines]), file=sys.stderr, flush=True)
+        idle, inside = self._is_idle(now), self._active()
+        told = "idle" in self._told or (inside and inside._told)
+        if long - self._told or (idle and not told):
+            (inside or self)._tell()
+            self._told |= {"idle"}
         elif not idle:
             self._told.discard("idle")
+
+    def _waits(self):
+        """Return rank -> its note, of the ranks that wait."""
+        found = {r: n for r, (n, _) in self._since.items() if r not in self.outcomes}
+        return {r: n for r, n in found.items() if n.state in ("blocked", "several")}
+
+    def _tell(self):
+        """Print what each rank does, as some have waited long, or none computes."""
+        waits, busy = self._waits(), self.board.world_size - len(self.outcomes)
+        self._told = {*waits.items(), "idle"}
+        title = (
+            "Some ranks wait for others:" if waits else "No rank has computed for 10 s:"
+        )
+        title = "All ranks wait:" if len(waits) == busy else title
+        lines = progress(self.failure("held"), self.board, self._faults)[1:]
+        Progress.make_room()
+        print("\n".join([title, *lines]), file=sys.stderr, flush=True)
 
     def _is_idle(self, now):
         """Return True if the processes have not used a processor for ten seconds."""
