@@ -393,11 +393,14 @@ class _ScriptCall(RunningCall):
 
     def watch_end(self, patience_s, is_over):
         """Process output and ends until all have ended, or for `patience_s`."""
-        deadline = time.monotonic() + patience_s
-        while self._processes.alive - set(self.outcomes):
+        deadline, dismissed = time.monotonic() + patience_s, set()
+        while self._processes.alive - dismissed:
             if time.monotonic() > deadline or is_over():
                 return
             self._take(self._processes.poll(_TICK_S))
+            for rank in self.outcomes.keys() - dismissed:
+                self._processes.send(rank, b"E")  # whose peers then see the end, too
+                dismissed.add(rank)
 
 
 def _stdin():
