@@ -1,4 +1,4 @@
-"""`distlab launch` runs scripts as torchrun runs them; where not, it is said at once."""
+"""`distlab launch` runs scripts as torchrun does; where it cannot, it says so."""
 
 import json
 import os
@@ -156,7 +156,9 @@ def test_a_group_that_only_its_members_make_is_warned_of(launched):
 def test_groups_that_would_meet_in_one_place_are_refused(launched):
     text = INIT + "dist.new_group([0, 1] if rank < 2 else [2, 3])\ndist.barrier()\n"
     failure, _ = launched(text, ranks=4)
-    assert "called new_group([0, 1])" in failure and "called new_group([2, 3])" in failure
+    assert (
+        "called new_group([0, 1])" in failure and "called new_group([2, 3])" in failure
+    )
 
 
 def test_a_fork_that_uses_the_group_is_named(launched, monkeypatch):
