@@ -8,6 +8,7 @@ a hang ends in a time-out      a deadlock is reported as soon as all ranks wait
 
 import math
 import os
+import re
 import signal
 import socket
 import sys
@@ -22,7 +23,13 @@ from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Failure, RankOutcome, RunningCall
-from distlab.launch.machine import PRELOAD, check_world_size, start_method, usable_cores
+from distlab.launch.machine import (
+    FOR_TRAINING,
+    PRELOAD,
+    check_world_size,
+    start_method,
+    usable_cores,
+)
 from distlab.launch.ranks import Ranks
 from distlab.launch.scene import Scene, ranks_in_words
 from distlab.launch.self_started import new_worlds
@@ -216,6 +223,15 @@ class _ScriptRanks(Ranks):
         how["shared"] = [*how["shared"], self._stdin]
         how |= {"preload": _PRELOAD, "private_folder": True}
         return super()._start(entry="distlab.launch.script_rank:main", **how)
+
+    def _also(self):
+        """Return what a training imports, once for all ranks, if the script trains."""
+        script = Path(self._script.target)
+        text = "" if self._script.module else script.read_text(errors="replace")
+        trains = self._script.module or re.search(
+            r"optim|Parallel|shard|import DDP", text
+        )
+        return FOR_TRAINING if trains else ()
 
     def _settings(self, persistent):
         struck = (f for f in self._faults if not isinstance(f, Slow))
