@@ -55,6 +55,8 @@ class _OnCpu(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func is torch.device:  # a script may ask for its type
+            return func(*args, **kwargs)
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
         if "device" in kwargs:
