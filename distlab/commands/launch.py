@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer import Argument, Option
 from typer.core import TyperCommand
 
 from distlab.errors import InvalidArgument
@@ -101,42 +102,31 @@ def _accept(name, value):
     raise InvalidArgument(f"{name} {value}".strip() + f": {advice}")
 
 
+_Times = list[str] | None
+_File = Path | None
+
+
 def launch(
-    script: Annotated[str, typer.Argument(help="A Python file; with -m, a module.")],
-    args: Annotated[
-        list[str] | None, typer.Argument(help="What the script is given.")
-    ] = None,
-    ranks: Annotated[
-        str, typer.Option("-n", help="How many ranks; --nproc-per-node as well.")
-    ] = "2",
-    module: Annotated[bool, typer.Option("-m", help="Run a module.")] = False,
+    script: Annotated[str, Argument(help="A Python file; with -m, a module.")],
+    args: Annotated[_Times, Argument(help="What the script is given.")] = None,
+    ranks: Annotated[str, Option("-n", help="How many; also --nproc-per-node.")] = "2",
+    module: Annotated[bool, Option("-m", help="Run a module.")] = False,
     cpu: Annotated[
-        bool, typer.Option("--cpu", help="A CPU stands in for GPUs, gloo for NCCL.")
+        bool, Option("--cpu", help="A CPU stands in for GPUs, gloo for NCCL.")
     ] = False,
-    log_dir: Annotated[
-        Path | None, typer.Option(help="Folder for the output, one file per rank.")
-    ] = None,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", help="File for the failure report, as JSON."),
+    log_dir: Annotated[_File, Option(help="Folder for the output, by rank.")] = None,
+    report: Annotated[
+        _File, Option("--json", help="File for the failure report, as JSON.")
     ] = None,
     kill: Annotated[
-        list[str] | None,
-        typer.Option(help="Such as 2@100: rank 2 dies at its 100th collective."),
+        _Times, Option(help="Such as 2@100: rank 2 dies at its 100th collective.")
     ] = None,
-    hang: Annotated[
-        list[str] | None, typer.Option(help="Such as 2@100: it hangs there.")
-    ] = None,
+    hang: Annotated[_Times, Option(help="Such as 2@100: it hangs there.")] = None,
     slow: Annotated[
-        list[str] | None,
-        typer.Option(help="Such as 1x4: rank 1 takes four times as long."),
+        _Times, Option(help="Such as 1x4: rank 1 takes four times as long.")
     ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="File for the trace, for ui.perfetto.dev.")
-    ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="File for a web page that plays the run.")
-    ] = None,
+    trace: Annotated[_File, Option(help="File for the trace, for Perfetto.")] = None,
+    page: Annotated[_File, Option(help="File for a page that plays the run.")] = None,
 ) -> None:
     """Run a torch.distributed script as torchrun does; report why it hangs or fails.
 
@@ -144,23 +134,20 @@ def launch(
     or waits for ever is named as soon as all wait. The status is 1 if a rank failed.
     torchrun's command line works: --standalone --nproc-per-node 4 train.py --lr 3
     """
-    faults = [
-        *_planned(kill, "@", Kill, int),
-        *_planned(hang, "@", Hang, int),
-        *_planned(slow, "x", Slow, float),
-    ]
-    for path in filter(None, (trace, page, json_file)):
+    faults = [*_planned(kill, "@", Kill, int), *_planned(hang, "@", Hang, int)]
+    faults += _planned(slow, "x", Slow, float)
+    for path in filter(None, (trace, page, report)):
         if not path.parent.is_dir():
             raise InvalidArgument(f"there is no folder {path.parent} for {path.name}.")
     console = Console(stderr=True, highlight=False)
     how = {"faults": faults, "whole_trace": bool(trace or page), "cpu": cpu}
-    how |= {"log_dir": log_dir, "report": lambda run: _report(run, console)}
+    how |= {"log_dir": log_dir, "report": lambda run: _print(run, console)}
     run = launch_script(Script(script, args or [], module), _number(ranks), **how)
     for sentence in run.unmet:
         console.print(sentence, soft_wrap=True)
     _write(run, trace, page, console)
-    if json_file:
-        json_file.write_text(json.dumps(_facts(run), indent=1), encoding="utf-8")
+    if report:
+        report.write_text(json.dumps(_facts(run), indent=1), encoding="utf-8")
     if run.failure or run.signal:
         raise typer.Exit(1)
 
@@ -174,7 +161,7 @@ def _number(ranks):
     return int(ranks)
 
 
-def _report(run, console):
+def _print(run, console):
     """Print the diagnosis; on a signal, before the ranks end."""
     kind = type(run.failure).__name__
     kind = f"At {signal.Signals(run.signal).name}" if run.signal else kind
@@ -186,7 +173,7 @@ def _facts(run):
     return {
         "failure": type(run.failure).__name__ if run.failure else None,
         "rank": getattr(run.failure, "rank", None),
-        "cause": getattr(run.failure, "cause", None),
+        "cause": str(run.failure or "").partition("\n")[0],
         "report": str(run.failure or ""),
         "signal": signal.Signals(run.signal).name if run.signal else None,
         "ranks": run.ranks,

@@ -55,6 +55,8 @@ class _OnCpu(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func is torch.device:  # a script may ask for its type
+            return func(*args, **kwargs)
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
         if "device" in kwargs:
@@ -79,7 +81,7 @@ def _device(value, number=False):
 
 
 def _argument(name, value):
-    """Return what an argument of this name is on a CPU."""
+    """Return the value on a CPU of an argument of this name."""
     if name == "backend":
         return "gloo" if value is None or "nccl" in str(value) else value
     if name == "map_location":
@@ -112,7 +114,7 @@ def _change_arguments(name, *owners, **fixed):
             setattr(owner, name, changed)
 
 
-class _Event:
+class _Moment:
     """A point in time, as torch.cuda.Event; a stream, in which all is done at once."""
 
     def __init__(self, *args, **kwargs):
@@ -128,7 +130,7 @@ class _Event:
         return True
 
     def record_event(self, event=None):
-        event = event or _Event()
+        event = event or _Moment()
         event.record()
         return event
 
@@ -214,14 +216,14 @@ def _stand_in(count):
     calls["get_rng_state"] = lambda *args: torch.get_rng_state()
     calls["get_rng_state_all"] = lambda: [torch.get_rng_state()] * count
     calls["stream"] = calls["device"] = lambda *args: contextlib.nullcontext()
-    calls["current_stream"] = calls["default_stream"] = _Event
-    calls |= {"Stream": _Event, "Event": _Event, "_lazy_init": _unknown}
+    calls["current_stream"] = calls["default_stream"] = _Moment
+    calls |= {"Stream": _Moment, "Event": _Moment, "_lazy_init": _unknown}
     cuda = torch.cuda
     for owner in (cuda, cuda.memory, cuda.random, cuda.streams, torch.accelerator):
         for name, call in calls.items():
             if hasattr(owner, name):
                 setattr(owner, name, call)
-    torch.Stream, torch.Event = _Event, _Event
+    torch.Stream, torch.Event = _Moment, _Moment
     cuda.nccl.version = lambda: (2, 27, 5)
     cuda.nvtx.range_push = cuda.nvtx.range_pop = cuda.nvtx.mark = calls["synchronize"]
     cuda.nvtx.range = lambda *args, **kwargs: contextlib.nullcontext()

@@ -53,8 +53,9 @@ class Scene:
             return f"rank {rank} lost its connection"
         if outcome.how == "raised":
             return f"rank {rank} raised {outcome.details['type']}, later"
-        if "why" in outcome.details:
-            return f"rank {rank} was lost with its node"
+        if (why := outcome.details.get("why")) is not None:
+            own = why.startswith(f"rank {rank} ")
+            return why if own else f"rank {rank} was lost with its node"
         return f"rank {rank} {how_it_died(outcome.value)}"
 
     def after_passes(self, rank: int) -> str:

@@ -8,6 +8,7 @@ a hang ends in a time-out      a deadlock is reported as soon as all ranks wait
 
 import math
 import os
+import re
 import signal
 import socket
 import sys
@@ -18,10 +19,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from distlab.calls.printed_output import Console
+from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Failure, RankOutcome, RunningCall
-from distlab.launch.machine import PRELOAD, check_world_size, start_method, usable_cores
+from distlab.launch.machine import (
+    FOR_TRAINING,
+    PRELOAD,
+    check_world_size,
+    start_method,
+    usable_cores,
+)
 from distlab.launch.ranks import Ranks
 from distlab.launch.scene import Scene, ranks_in_words
 from distlab.launch.self_started import new_worlds
@@ -192,6 +200,7 @@ class _Console(Console):
             self._files[rank].write(text)
             self._files[rank].flush()
         lines = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
+        Progress.make_room()
         with suppress(BrokenPipeError):  # as with `| head`
             sys.stdout.write(lines)
             sys.stdout.flush()
@@ -214,6 +223,15 @@ class _ScriptRanks(Ranks):
         how["shared"] = [*how["shared"], self._stdin]
         how |= {"preload": _PRELOAD, "private_folder": True}
         return super()._start(entry="distlab.launch.script_rank:main", **how)
+
+    def _also(self):
+        """Return what a training imports, once for all ranks, if the script trains."""
+        script = Path(self._script.target)
+        text = "" if self._script.module else script.read_text(errors="replace")
+        trains = self._script.module or re.search(
+            r"optim|Parallel|shard|import DDP", text
+        )
+        return FOR_TRAINING if trains else ()
 
     def _settings(self, persistent):
         struck = (f for f in self._faults if not isinstance(f, Slow))
@@ -242,7 +260,9 @@ class _ScriptRanks(Ranks):
 
     def story(self, failure, faults, output):
         """Return the exception with the diagnosis, of the world that has failed."""
-        return tell(failure, self._failed_board(), faults, output, script=True)
+        board = self._failed_board()
+        output = output if board is self.board else [""] * board.world_size
+        return tell(failure, board, faults, output, script=True)
 
     def doings(self, failure, faults):
         """Return rank, what it was doing, and its frames, of each rank, as dicts."""
@@ -323,39 +343,52 @@ class _ScriptCall(RunningCall):
                 self.failed_inside = call
                 raise
 
+    def _active(self):
+        """Return the call of the world inside that is under way, or None."""
+        left = (c for c in self.inside.values() if len(c.outcomes) < c.board.world_size)
+        return next(left, None)
+
     def failure(self, kind, first=None, **facts):
         """Return a Failure; an interrupt is told of the world inside, if there is."""
-        for call in self.inside.values():
-            if kind == "interrupted" and len(call.outcomes) < call.board.world_size:
-                self.failed_inside = call
-                return call.failure(kind)
+        if kind == "interrupted" and self._active():
+            self.failed_inside = self._active()
+            return self.failed_inside.failure(kind)
         return super().failure(kind, first, **facts)
 
     def _look_for_stuck(self):
         super()._look_for_stuck()
         now = time.monotonic()
-        busy = set(range(self.board.world_size)) - set(self.outcomes)
-        for rank in busy:
+        for rank in set(range(self.board.world_size)) - set(self.outcomes):
             note = self.board.now(rank)
             if self._since.get(rank, (None,))[0] != note:
                 self._since[rank] = note, now
-        notes = {rank: self._since[rank] for rank in busy}
-        waits = {
-            r: n for r, (n, _) in notes.items() if n.state in ("blocked", "several")
+        long = {
+            (r, n) for r, n in self._waits().items() if now - self._since[r][1] > _SAY_S
         }
-        long = {(r, n) for r, n in waits.items() if now - notes[r][1] > _SAY_S}
-        idle = self._is_idle(now)
-        if busy and (long - self._told or (idle and "idle" not in self._told)):
-            self._told = {*waits.items(), "idle"}
-            title = "No rank has computed anything for 10 s:"
-            title = (
-                "Some ranks wait for others:" if 0 < len(waits) < len(busy) else title
-            )
-            title = "All ranks wait:" if len(waits) == len(busy) else title
-            lines = progress(self.failure("held"), self.board, self._faults)[1:]
-            print("\n".join([title, *lines]), file=sys.stderr, flush=True)
+        idle, inside = self._is_idle(now), self._active()
+        told = "idle" in self._told or (inside and inside._told)
+        if long - self._told or (idle and not told):
+            (inside or self)._tell()
+            self._told |= {"idle"}
         elif not idle:
             self._told.discard("idle")
+
+    def _waits(self):
+        """Return rank -> its note, of the ranks that wait."""
+        found = {r: n for r, (n, _) in self._since.items() if r not in self.outcomes}
+        return {r: n for r, n in found.items() if n.state in ("blocked", "several")}
+
+    def _tell(self):
+        """Print what each rank does, as some have waited long, or none computes."""
+        waits, busy = self._waits(), self.board.world_size - len(self.outcomes)
+        self._told = {*waits.items(), "idle"}
+        title = (
+            "Some ranks wait for others:" if waits else "No rank has computed for 10 s:"
+        )
+        title = "All ranks wait:" if len(waits) == busy else title
+        lines = progress(self.failure("held"), self.board, self._faults)[1:]
+        Progress.make_room()
+        print("\n".join([title, *lines]), file=sys.stderr, flush=True)
 
     def _is_idle(self, now):
         """Return True if the processes have not used a processor for ten seconds."""
@@ -377,11 +410,14 @@ class _ScriptCall(RunningCall):
 
     def watch_end(self, patience_s, is_over):
         """Process output and ends until all have ended, or for `patience_s`."""
-        deadline = time.monotonic() + patience_s
-        while self._processes.alive - set(self.outcomes):
+        deadline, dismissed = time.monotonic() + patience_s, set()
+        while self._processes.alive - dismissed:
             if time.monotonic() > deadline or is_over():
                 return
             self._take(self._processes.poll(_TICK_S))
+            for rank in self.outcomes.keys() - dismissed:
+                self._processes.send(rank, b"E")  # whose peers then see the end, too
+                dismissed.add(rank)
 
 
 def _stdin():

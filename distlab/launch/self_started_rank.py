@@ -98,10 +98,11 @@ class PresentComm:
             return self._comm
         if self._settings["world_size"] > 1:
             words = (
-                f"This script starts rank {rank} of {world_size} itself. It is not "
-                "watched here; `distlab launch -n 1` watches the ranks of a script."
+                f"This script starts {world_size} ranks itself. They are not watched, "
+                "and may collide; `distlab launch -n 1` runs it once, and watches them."
             )
-            print(words, file=sys.stderr, flush=True)
+            if rank == 0:
+                print(words, file=sys.stderr, flush=True)
             return None
         for number in itertools.count():
             place = f"{self._settings['folder']}/{world_size}-{number}"
@@ -129,7 +130,11 @@ class PresentComm:
 
         def work():
             if error and not (left and error.code in (None, 0)):
-                raise cause
+                context = cause.__context__
+                try:
+                    raise cause
+                finally:
+                    cause.__context__ = context  # else it is `error` now
 
         traces = [(each, each.__traceback__) for each in (error, cause) if each]
         how = {"describe": described_end, "leave": self.leave}
