@@ -106,7 +106,10 @@ def all_gather(function, n, length, contract=kit.PUBLISHED):
         if row != right:
             place = next(place for place in range(n) if row[place] != right[place])
             table = kit.side_by_side(
-                [([*map(str, r)], other) for r, other in zip(rights, rows, strict=True)],
+                [
+                    ([*map(str, r)], other)
+                    for r, other in zip(rights, rows, strict=True)
+                ],
                 rank,
                 place,
             )

@@ -58,7 +58,9 @@ def grouped_queries(
     functions, n, tokens, heads, size, kv_heads, contract=kit.PUBLISHED
 ):
     """Check attention whose fewer key-value heads are replicated, and their sums."""
-    _check(functions, n, tokens, [("grouped", heads * size, (heads, kv_heads))], contract)
+    _check(
+        functions, n, tokens, [("grouped", heads * size, (heads, kv_heads))], contract
+    )
 
 
 class GroupedAttention(nn.Module):

@@ -154,7 +154,9 @@ def fit_usl(function, first, most, near, runs, contract=kit.PUBLISHED):
     if contract.get("workers") == "half":
         best, third = half_as_good(*law[1:]), "workers"
         high = abs(yours[2] - best) <= (0 if runs == "exact" else 0.3 * best)
-        high = high or min(abs(_worth(n, *law[1:]) - 0.5) for n in (best, best + 1)) < 1e-3
+        high = (
+            high or min(abs(_worth(n, *law[1:]) - 0.5) for n in (best, best + 1)) < 1e-3
+        )
     if not (fits and high):
         rows = ("expected", *law[1:], best), ("yours", *yours)
         line = "{:>8}: sigma {:.4g}, kappa {:.4g}, " + third + " {:.4g}"

@@ -22,7 +22,10 @@ def explain(
         Path | None, typer.Option(help="An .html file to write, with lanes.")
     ] = None,
 ) -> None:
-    """Find the rank that a job of torch.distributed waits for, from its dumps."""
+    """Find the rank that a job of torch.distributed waits for, from its dumps.
+
+    The status is 2 where a fault was found.
+    """
     console = Console()
     with Progress(f"reading {dump}"):
         found = explained(dump)
@@ -32,3 +35,5 @@ def explain(
     if page is not None:
         page.write_text(found.html(), encoding="utf-8")
         console.print(f"\nlanes: {page}", highlight=False)
+    if found.faults:
+        raise typer.Exit(2)

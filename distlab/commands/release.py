@@ -23,7 +23,8 @@ def release(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Also over submissions, and over a solution that you edited."
+            "--force",
+            help="Also over submissions, and over a solution that you edited.",
         ),
     ] = False,
 ) -> None:

@@ -27,7 +27,15 @@ from distlab.checks.kit.contracts import contract_of, right_under, with_contract
 from distlab.checks.kit.grading import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
-__all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "notebook_parts", "prove", "prove_variant"]
+__all__ = [
+    "AnswerRow",
+    "Proof",
+    "faults",
+    "grade_notebook",
+    "notebook_parts",
+    "prove",
+    "prove_variant",
+]
 
 _RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
@@ -185,7 +193,9 @@ def prove_variant(
     published = json.loads(path.read_text("utf-8"))["cells"]
     choices = contract_of(published)
     if choices is None:
-        raise DistlabError(f"{solution.name} has no variants: its check has no CONTRACT.")
+        raise DistlabError(
+            f"{solution.name} has no variants: its check has no CONTRACT."
+        )
     contract = choices.of_seed(solution.name, seed)
     cells = with_contract(solution, published, contract)
     answers, public, _, points = notebook_parts(cells)

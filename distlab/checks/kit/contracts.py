@@ -80,7 +80,9 @@ class Contract:
         """Return the levels of the hint to an answer that meets another contract."""
         ours, theirs = (
             "; ".join(
-                self.choices[name][one[name]] for name in asked if asked[name] != met[name]
+                self.choices[name][one[name]]
+                for name in asked
+                if asked[name] != met[name]
             )
             for one in (asked, met)
         )
