@@ -27,8 +27,8 @@ WORDS, ABC = np.__doc__.split(), "abcdefgh"
 CONTRACT = Contract(
     values={
         "plain": "reduce_by_key gives pairs (key, value)",
-        "counted": "reduce_by_key gives pairs (key, (value, count)), with the number of "
-        "pairs that the value is made of",
+        "counted": "reduce_by_key gives pairs (key, (value, count)), with the number "
+        "of pairs that the value is made of",
     },
     unmatched={
         "left out": "join_small leaves out a pair of large whose key small has not",

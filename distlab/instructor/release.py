@@ -107,8 +107,8 @@ class Release:
         """Return the solution of a seed as text, and its contract."""
         if not _SEED.fullmatch(seed):
             raise CourseUnusable(
-                f"{seed!r} is no seed: take a word or a number, such as spring-2031, of "
-                "up to 40 letters, digits, dots and dashes."
+                f"{seed!r} is no seed: take a word or a number, such as spring-2031, "
+                "of up to 40 letters, digits, dots and dashes."
             )
         if self.stem not in self.with_variants():
             names = "\n".join(f"    {name}" for name in self.with_variants())
@@ -143,8 +143,8 @@ class Release:
         found = list(Path("/").glob(str(submitted).lstrip("/")))
         if found:
             raise CourseUnusable(
-                f"{len(found)} submissions of {self.stem} are there, answers to another "
-                "contract. If they are to be graded by a new one, add --force; if they "
+                f"{len(found)} submissions of {self.stem} are there, answers to "
+                "another contract. If they are to be graded by a new one, add --force; if they "
                 "are last year's, move `submitted` away."
             )
 

@@ -1,4 +1,4 @@
-"""Layout of the shared memory block, and the reading of it on both sides."""
+"""BlockLayout of the shared memory block, and the reading of it on both sides."""
 
 import copy
 import mmap
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 __all__ = ["DESTROYED", "DISAGREED", "ENDING", "IN", "MOST_GROUPS", "OUT", "THREADED"]
-__all__ += ["Layout", "Notes", "Now", "Post"]
+__all__ += ["BlockLayout", "Notes", "Now", "Post"]
 __all__ += ["agreed", "any_words", "handled", "phase_of", "region_alone", "region_of"]
 __all__ += ["shown", "splits", "unequal_splits", "with_extra"]
 
@@ -150,7 +150,7 @@ class Post(NamedTuple):
         return f"{self.bytes} bytes of {self.type}"
 
 
-class Layout:
+class BlockLayout:
     """Offsets of each record in the shared block: bytes, or cells of eight bytes.
 
     stride: bytes of one rank's region. total: bytes of the block.
@@ -179,13 +179,13 @@ class Layout:
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         self.total = world_size * self.stride
 
-    def alone(self) -> "Layout":
+    def alone(self) -> "BlockLayout":
         """Return a layout of one region, which every rank's notes are looked up in."""
         other = self.among([0] * len(self._regions))
         other.total = self.stride
         return other
 
-    def among(self, regions: Sequence[int]) -> "Layout":
+    def among(self, regions: Sequence[int]) -> "BlockLayout":
         """Return a layout of the same block in which rank r has region `regions[r]`."""
         layout = copy.copy(self)
         layout._regions = regions
@@ -222,15 +222,15 @@ class Layout:
         return self.group(rank, slot) + 2 + number % KEPT_CALLS
 
 
-def region_of(world_size: int) -> Layout:
+def region_of(world_size: int) -> BlockLayout:
     """Return the smaller layout of ranks that write to files; 1.9 MB a rank of 64."""
     kept_posts = 4 if world_size <= 256 else 2
-    return Layout(
+    return BlockLayout(
         world_size, kept_posts=kept_posts, kept_events=2**12, words_bytes=2**20
     )
 
 
-def region_alone(world_size: int) -> Layout:
+def region_alone(world_size: int) -> BlockLayout:
     """Return that layout for a rank that maps its own region and no other."""
     return region_of(world_size).alone()
 
@@ -247,7 +247,7 @@ class Notes:
     def __init__(
         self,
         memory: mmap.mmap | None,
-        layout: Layout,
+        layout: BlockLayout,
         world_size: int,
         beside: "Notes | None" = None,
     ):

@@ -106,9 +106,9 @@ def contract_of(cells: list[dict]) -> Contract | None:
 def contract_in(cells: list[dict]) -> dict[str, str]:
     """Return the contract that a notebook is graded by, {} for the published one."""
     for cell in cells:
-        if cell["cell_type"] == "code":
-            if found := _LINE.search("".join(cell["source"])):
-                return ast.literal_eval(found[1])
+        found = _LINE.search("".join(cell["source"]))
+        if cell["cell_type"] == "code" and found:
+            return ast.literal_eval(found[1])
     return {}
 
 
