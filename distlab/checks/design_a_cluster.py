@@ -282,7 +282,7 @@ def _other(expected, yours, asked, **facts):
 
 
 def _needed(plans, best, model, run):
-    """Return how many layouts fit whose lower bound is below the best step."""
+    """Return the number of layouts that fit with a lower bound below the best step."""
     return sum(p.fits and _bound_s(p, model, run) < best.step_s for p in plans)
 
 

@@ -191,7 +191,7 @@ class _RingRun:
         return bool(past) or (sizes <= of_world and not sizes <= of_ring)
 
     def _bytes_by_place(self):
-        """Return what an all-reduce sends: in each phase, all chunks but one."""
+        """Return the bytes of an all-reduce: in each phase, all chunks but one."""
         n, size = len(self.ring), len(self.total)
         length = chunk_lengths(size, n)
         kept = [place + self.ahead for place in range(n)]

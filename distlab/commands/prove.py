@@ -56,16 +56,21 @@ def prove(
                 proof = prove_variant(solution, seed, show)
             else:
                 proof = prove_exercise(solution, show)
-        console.print(proof.table())
-        for words in proof.unmet:
-            console.print(Text(f"  No answer meets the hint {words[:60]!r}.", "dim"))
-        if not proof.faults:
-            console.print(f"✓ {proof.stem} is proven by {len(proof.rows)} answers.")
-        for fault in proof.faults:
-            console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
+        _tell(console, proof)
         faults += len(proof.faults)
     if faults:
         raise typer.Exit(1)
+
+
+def _tell(console, proof):
+    """Print the table of a proof, the hints that no answer met, and its faults."""
+    console.print(proof.table())
+    for words in proof.unmet:
+        console.print(Text(f"  No answer meets the hint {words[:60]!r}.", "dim"))
+    if not proof.faults:
+        console.print(f"✓ {proof.stem} is proven by {len(proof.rows)} answers.")
+    for fault in proof.faults:
+        console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
 
 
 def _list_survivors(console, solutions):

@@ -65,7 +65,7 @@ class Release:
         return sorted(path.parents[1].name for path in found)
 
     def sentences(self) -> list[str]:
-        """Return what the contract says, a sentence for each choice."""
+        """Return a sentence for each choice of the contract."""
         cells = self._cells()
         return contract_of(cells).sentences(contract_in(cells)) if self.contract else []
 
@@ -144,8 +144,8 @@ class Release:
         if found:
             raise CourseUnusable(
                 f"{len(found)} submissions of {self.stem} are there, answers to "
-                "another contract. If they are to be graded by a new one, add --force; if they "
-                "are last year's, move `submitted` away."
+                "another contract. To grade them by a new one, add --force; if "
+                "they are last year's, move `submitted` away."
             )
 
     def _cells(self):

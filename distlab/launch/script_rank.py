@@ -136,7 +136,7 @@ def _run_file(place):
 
 
 def _left_by(leave):
-    """Return how sys.exit was called: its line, and the signal it is the handler of."""
+    """Return the call of sys.exit: its line, and the signal that it handles."""
     frames = list(traceback.walk_tb(leave.__traceback__))
     handlers = {}
     for number in signal.Signals:

@@ -122,13 +122,13 @@ class WatchedJob:
         processes = _WatchedProcesses(self.ranks)
         call = _WatchedCall(processes, self)
         failure = call.find()
-        lines, found = self._told(failure, call)
+        lines, found = self._diagnosis(failure, call)
         lines += self._notes()
         if stacks:
             lines += _stacks_of(failure or call.failure("held"))
         return "\n".join(lines), found
 
-    def _told(self, failure, call):
+    def _diagnosis(self, failure, call):
         if failure is None:
             return [call.how_it_goes()], False
         if failure.kind == "held":
@@ -145,7 +145,7 @@ class WatchedJob:
         return [str(tell(failure, self.board, (), output, script=True))], True
 
     def _notes(self):
-        """Return what this folder cannot tell, in sentences."""
+        """Return the gaps of this folder, in sentences."""
         notes = []
         if lost := [r for r in self._everyone if r not in self.ranks]:
             said = ", ".join(map(str, lost[:16]))
@@ -213,7 +213,7 @@ class _WatchedCall(RunningCall):
                 self.outcomes[number] = outcome
 
     def find(self) -> Failure | None:
-        """Return why the job cannot go on, or that some ranks are held; None if not."""
+        """Return a Failure of the job or of ranks that are held, None if all is well."""
         if failed := self._failed():
             return self._settled(failed)
         deadline = time.monotonic() + _LOOK_S
@@ -249,7 +249,7 @@ class _WatchedCall(RunningCall):
 
 
 def _outcome(number, rank):
-    """Return how a rank ended, None if it has not."""
+    """Return the outcome of a rank, None if it has not ended."""
     ended = rank.about["ended"]
     if ended and ended["how"] == "raised":
         return RankOutcome(number, "raised", ended["time"], None, ended)

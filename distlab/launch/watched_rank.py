@@ -71,7 +71,7 @@ def run_script() -> None:
 
 
 def started_at(process: int) -> int:
-    """Return when a process of this machine began, in clock ticks; 0 if it is gone."""
+    """Return the start of a process here, in clock ticks; 0 if it is gone."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:

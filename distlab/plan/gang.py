@@ -110,7 +110,7 @@ def schedule(
             )
     if backfill not in ("none", "any", "reserved"):
         raise InvalidArgument(f"backfill is none, any or reserved, not {backfill!r}.")
-    return _Clock(jobs, nodes, rule, backfill, preempt).run()
+    return _VirtualCluster(jobs, nodes, rule, backfill, preempt).run()
 
 
 class _Entry:
@@ -125,7 +125,7 @@ class _Entry:
         return self.job.restart_h if self.run > 1 else 0.0
 
 
-class _Clock:
+class _VirtualCluster:
     """The events in order of time: arrivals, and ends of runs."""
 
     def __init__(self, jobs, nodes, rule, backfill, preempt):
@@ -177,7 +177,7 @@ class _Clock:
         return first + [each for each in rest if self.now + _left(each) <= by]
 
     def _could_start(self, entry):
-        """Return when the first job of the queue could start, as runs end."""
+        """Return the time at which the first job of the queue could start."""
         free, at = dict(self.free), self.now
         for each in sorted(self.running, key=lambda each: each.ends):
             if self.rule(free, entry.job.tasks, entry.job.gpus):

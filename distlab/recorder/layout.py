@@ -110,7 +110,7 @@ def handled(words: str) -> str:
 
 
 def splits(words: str) -> tuple[list[int], list[int]] | None:
-    """Return what an all-to-all sends to and expects from each member, in elements."""
+    """Return the elements that an all-to-all sends each member, and expects of it."""
     given = f"{words}\n\n\n\n\n".split("\n")[4]
     if not given:
         return None

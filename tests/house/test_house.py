@@ -32,7 +32,7 @@ FLOORS = [
     {"train", "agree", "plan", "engines", "flight"},
     {"checks"},
     {"learner", "instructor"},
-    {"commands"},
+    {"commands", "watch"},
     {"__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}

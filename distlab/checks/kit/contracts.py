@@ -72,7 +72,7 @@ class Contract:
         return sorted(rest, key=lambda each: len(each.items() - contract.items()))
 
     def sentences(self, contract: Mapping[str, str]) -> list[str]:
-        """Return what a contract says, a sentence for each choice."""
+        """Return a sentence for each choice of a contract."""
         said = [self.choices[name][value] for name, value in contract.items()]
         return [f"{each[0].upper()}{each[1:]}." for each in said]
 
