@@ -31,7 +31,9 @@ def run(command, script):
 def of_torchrun(script):
     """Return when, and the first error that torchrun shows, in one line."""
     seconds, output = run(TORCHRUN, script)
-    errors = re.findall(r"^(?:\[rank\d+\]: )?(\w*(?:Error|Exception): .+)$", output, re.M)
+    errors = re.findall(
+        r"^(?:\[rank\d+\]: )?(\w*(?:Error|Exception): .+)$", output, re.M
+    )
     said = errors[0][:150] if errors else ""
     if seconds is None:
         return f"nothing in {LIMIT_S} s; gloo's time-out is 30 minutes", said

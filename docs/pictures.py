@@ -74,14 +74,6 @@ def adds_twice(comm, tensor):
         target += arrived
 
 
-def first_difference():
-    """Return the wrong ring beside the right one, at their first difference."""
-    runs = follow(adds_twice, 4), follow(ring_all_reduce, 4)
-    names = "yours", "the reference"
-    return show.compare(*runs, "A ring that keeps adding", names=names)
-
-
 if __name__ == "__main__":
     stale_read().save(FOLDER / "partition.png")
     lost_leader().save(FOLDER / "etcd.png")
-    first_difference().save(FOLDER / "difference.png")

@@ -213,7 +213,7 @@ class _WatchedCall(RunningCall):
                 self.outcomes[number] = outcome
 
     def find(self) -> Failure | None:
-        """Return a Failure of the job or of ranks that are held, None if all is well."""
+        """Return a Failure of the job, or of ranks that wait; None if all is well."""
         if failed := self._failed():
             return self._settled(failed)
         deadline = time.monotonic() + _LOOK_S
