@@ -18,7 +18,7 @@ LAUNCH = [BIN / "distlab", "launch", "-n", "3"]
 
 
 def run(command, script):
-    """Return the seconds that a command took, None if it was stopped, and its output."""
+    """Return the seconds that a command took, None if stopped, and its output."""
     start = time.monotonic()
     try:
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

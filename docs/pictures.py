@@ -4,9 +4,8 @@ from pathlib import Path
 
 import torch
 
-from distlab import Call, Crash, Split, follow, network, show
+from distlab import Call, Crash, Split, network, show
 from distlab.agree import Register, check_linearizable
-from distlab.collectives import ring_all_reduce
 from distlab.collectives.chunks import split
 from distlab.engines import etcd
 from distlab.network import Client, Delivery, Node, Reply, Send

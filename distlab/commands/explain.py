@@ -10,6 +10,8 @@ from rich.text import Text
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
 from distlab.flight import explain as explained
+from distlab.flight.reading import LOG_SUFFIXES
+from distlab.flight.watchdog import has_watchdog, read_logs
 
 __all__ = ["explain"]
 
@@ -20,8 +22,8 @@ def explain(
     place: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders that a watched job keeps, one of each node; or a folder of "
-            "dumps, one per rank, or folder/prefix."
+            help="Folders that a watched job keeps, one of each node; a folder of "
+            "dumps, one per rank, or folder/prefix; or logs of NCCL's watchdog."
         ),
     ],
     page: Annotated[
@@ -31,7 +33,7 @@ def explain(
         bool, typer.Option("--stacks", help="Show the stacks of watched ranks here.")
     ] = False,
 ) -> None:
-    """Find the rank that a job of torch.distributed waits for.
+    """Find the rank that a hanging or dead job of torch.distributed waits for.
 
     The status is 2 where a fault was found, 0 where none was, 1 for bad input.
     """
@@ -39,6 +41,9 @@ def explain(
     folders = [each for each in place if each.is_dir()]
     if any(next(each.rglob("rank-*.json"), None) for each in folders):
         said, found = _watched(folders, stacks)
+    elif logs := _logs(place):
+        log = read_logs(logs)
+        said, found = str(log), bool(log.faults)
     elif len(place) > 1:
         raise InvalidArgument("dumps are read from one folder: copy them together.")
     else:
@@ -54,6 +59,14 @@ def explain(
         console.print(f"\nlanes: {page}", highlight=False)
     if found:
         raise typer.Exit(_FAULT)
+
+
+def _logs(places):
+    """Return the files that are logs with lines of NCCL's watchdog."""
+    files = [each for each in places if each.is_file()]
+    for folder in (each for each in places if each.is_dir()):
+        files += sorted(f for f in folder.iterdir() if f.suffix in LOG_SUFFIXES)
+    return [file for file in files if has_watchdog(file)]
 
 
 def _watched(folders, stacks):
