@@ -225,7 +225,7 @@ class _ScriptRanks(Ranks):
         return super()._start(entry="distlab.launch.script_rank:main", **how)
 
     def _also(self):
-        """Return what a training imports, once for all ranks, if the script trains."""
+        """Return the modules that a training imports, if the script trains."""
         script = Path(self._script.target)
         text = "" if self._script.module else script.read_text(errors="replace")
         trains = self._script.module or re.search(

@@ -75,7 +75,7 @@ def in_turn(comm, make):
 
 
 def first_all_reduce(command, script):
-    """Return the seconds from the command to the end of rank 0's first backward pass."""
+    """Return the seconds from the command to rank 0's first backward pass."""
     start = time.time()
     shown = subprocess.run([*command, script], capture_output=True, text=True)
     line = next(line for line in shown.stdout.splitlines() if "first" in line)
@@ -99,7 +99,9 @@ def main():
         script.write_text(FIRST)
         for name, command in commands.items():
             taken = [first_all_reduce(command, script) for _ in range(4)]
-            print(f"{name}, 4 ranks to DDP's first all-reduce: {median(taken[1:]):.2f} s")
+            print(
+                f"{name}, 4 ranks to DDP's first all-reduce: {median(taken[1:]):.2f} s"
+            )
 
 
 if __name__ == "__main__":
