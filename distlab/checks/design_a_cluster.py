@@ -20,13 +20,38 @@ RESERVED, ROOM = 6 * GB, 80 * GB
 RATE = 989.4e12 * 0.65  # FLOP/s at most, as the planner assumes
 _random = SystemRandom()
 
+CONTRACT = kit.Contract(
+    gradients={
+        "2 bytes": "a gradient has 2 bytes",
+        "4 bytes": "a gradient has 4 bytes, as Megatron-LM accumulates it",
+    },
+    optimizer={
+        "12 bytes": "the optimizer has 12 bytes of state for a parameter",
+        "8 bytes": "the optimizer has 8 bytes of state for a parameter",
+    },
+    moments={
+        "99": "spares suffice in 99 of 100 moments",
+        "95": "spares suffice in 95 of 100 moments",
+        "999": "spares suffice in 999 of 1000 moments",
+    },
+)
+_SUFFICE = {"95": 0.95, "999": 0.999}
+
+
+def _sizes(contract):
+    """Return the bytes of a gradient, and of the optimizer's state."""
+    return (
+        4 if contract.get("gradients") == "4 bytes" else 2,
+        8 if contract.get("optimizer") == "8 bytes" else 12,
+    )
+
 
 @check("{}")
-def memory(function, which):
+def memory(function, which, contract=kit.PUBLISHED):
     """Check the bytes of the fullest GPU, for eight layouts of drawn models."""
     failed = []
     for _ in range(8):
-        shape, layout, run = _drawn(which)
+        shape, layout, run = _drawn(which, _sizes(contract))
         plan = planner.plan(shape, _cluster(layout), layout, run)
         given = model_of(shape), _layout(layout, run), RESERVED
         yours = kit.call(_probe, function, *given, without=WITHOUT)
@@ -35,7 +60,7 @@ def memory(function, which):
             failed.append((plan, yours if number else math.nan, yours, given))
     if failed:
         plan, _, yours, (model, layout, _) = failed[0]
-        facts = [_facts(number, each, about) for each, number, _, about in failed]
+        facts = [_facts(n, each, about, contract) for each, n, _, about in failed]
         shown = yours if facts[0]["nan"] else f"{yours / GB:.3f} GB"
         found = f"expected {plan.memory_bytes / GB:.3f} GB\nyours    {shown}\n"
         found += f"model    {model}\nlayout   {layout}"
@@ -48,15 +73,15 @@ _MISTAKES += ("both_ends", "whole_states", "whole_activations", "states_only")
 _MISTAKES += ("mean_layers", "no_logits")
 
 
-def _facts(yours, plan, given):
+def _facts(yours, plan, given, contract):
     """Return the known mistakes that give this number, and whether it is too large."""
     right = plan.memory_bytes
     sides = {"large": yours > right, "small": yours < right, "nan": math.isnan(yours)}
-    known = {name: _mistaken(name, *given) for name in _MISTAKES}
+    known = {name: _mistaken(name, _sizes(contract), *given) for name in _MISTAKES}
     return sides | {name: abs(yours / known[name] - 1) < 1e-4 for name in known}
 
 
-def _mistaken(mistake, model, layout, reserved):
+def _mistaken(mistake, sizes, model, layout, reserved):
     """Return the bytes that someone computes who makes one mistake."""
     tp, pp, dp, zero = (layout[name] for name in ("tp", "pp", "dp", "zero"))
     most = model["layers"] / pp
@@ -65,8 +90,9 @@ def _mistaken(mistake, model, layout, reserved):
     matrices = model["embedding"], model["output"]
     extra = sum(matrices) if pp == 1 or mistake == "both_ends" else max(matrices)
     extra = 0 if mistake == "no_ends" else extra
-    optimizer = 12 / (dp if zero and mistake != "whole_states" else 1)
-    states = 2 + 2 / (dp if zero > 1 else 1) + optimizer
+    gradient, optimizer = sizes
+    optimizer /= dp if zero and mistake != "whole_states" else 1
+    states = 2 + gradient / (dp if zero > 1 else 1) + optimizer
     m = layout["batch"] // (dp * layout["microbatch"])
     kept = {"one_microbatch": 1, "all_microbatches": m}.get(mistake, min(pp, m))
     logits = 0 if mistake in ("no_logits", "one_microbatch") else model["logits"]
@@ -79,7 +105,7 @@ def _mistaken(mistake, model, layout, reserved):
     return found * GB / 2**30 if mistake == "gib" else found
 
 
-def _drawn(which):
+def _drawn(which, sizes=(2, 12)):
     """Return a model, a layout and a run whose first or last stage is the fullest."""
     while True:
         heads = _random.choice((16, 32, 64))
@@ -99,7 +125,8 @@ def _drawn(which):
         )  # fmt: skip
         batch = layout.dp * layout.microbatch * _random.choice((1, 2, 3, 16))
         length = 1024 * _random.choice((1, 2, 4))
-        run = planner.TrainingRun(batch=batch, length=length, tokens=1e11)
+        precision = planner.Precision(2, *sizes)
+        run = planner.TrainingRun(batch, length, 1e11, precision)
         plan = planner.plan(shape, _cluster(layout), layout, run)
         if _ends_lead(plan):
             return shape, layout, run
@@ -152,7 +179,7 @@ def _probe(function, *given):
 
 
 @check("{}")
-def survives(function, which):
+def survives(function, which, contract=kit.PUBLISHED):
     """Check the interval, the days and the spare nodes of a run under failures."""
     for _ in range(6):
         job = _job(which)
@@ -165,14 +192,15 @@ def survives(function, which):
             if yours is not None:
                 raise _lost(job, "None: no interval lets it finish", yours, hopeless=1)
             continue
-        _judge(job, yours, mtbf_s, recovery_s, best)
+        _judge(job, yours, mtbf_s, recovery_s, best, contract)
 
 
-def _judge(job, yours, mtbf_s, recovery_s, best):
+def _judge(job, yours, mtbf_s, recovery_s, best, contract):
     work_days = job["steps"] * job["step_s"] / 86400
     right = work_days / best
     right_s = math.sqrt(2 * job["save_s"] * mtbf_s)
-    spares = _spares(job["nodes"], mtbf_s, job["repair_h"] * 3600)
+    suffice = _SUFFICE.get(contract.get("moments"), 0.99)
+    spares = _spares(job["nodes"], mtbf_s, job["repair_h"] * 3600, suffice)
     expected = f"about {right:.2f} days with {spares} spare nodes"
     shaped = isinstance(yours, list | tuple) and len(yours) == 3
     numbers = shaped and all(isinstance(x, int | float) for x in yours)
@@ -204,13 +232,13 @@ def _near(a, b):
     return abs(a - b) <= 0.01 * abs(b)
 
 
-def _spares(nodes, mtbf_s, repair_s):
-    """Return the fewest spares that suffice in 99 of 100 moments."""
+def _spares(nodes, mtbf_s, repair_s, suffice):
+    """Return the fewest spares that suffice in this share of all moments."""
     mean, spares, within = repair_s / mtbf_s, 0, 0.0
     term = math.exp(-mean)
     while True:
         within += term
-        if within >= 0.99 or spares >= nodes:
+        if within >= suffice or spares >= nodes:
             return spares
         spares += 1
         term *= mean / spares
@@ -234,7 +262,7 @@ def _job(which):
 
 
 @check("{}")
-def fastest(function, which):
+def fastest(function, which, contract=kit.PUBLISHED):
     """Check the layout that is chosen, and how many steps were computed for it."""
     gpus = 64 if which == "nothing fits" else int(which.split()[0])
     shape, run = _large(which), planner.TrainingRun(batch=512, length=2048, tokens=1e12)

@@ -153,7 +153,9 @@ def fit_usl(function, first, most, near, runs, contract=kit.PUBLISHED):
     best, third = best_count(*law[1:]), "peak"
     if contract.get("workers") == "half":
         best, third = half_as_good(*law[1:]), "workers"
-        high = abs(yours[2] - best) <= (0 if runs == "exact" else 0.3 * best)
+        own = fits and runs != "exact"
+        meant = half_as_good(*map(float, yours[:2])) if own else best
+        high = yours[2] == meant  # of a disturbed run, that of the fit
         high = (
             high or min(abs(_worth(n, *law[1:]) - 0.5) for n in (best, best + 1)) < 1e-3
         )

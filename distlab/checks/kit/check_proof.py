@@ -201,6 +201,7 @@ def prove_variant(
     answers, public, _, points = notebook_parts(cells)
     stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
     most, other = sum(points.values()), "contract than this course's"
+    right = {*right_under(solution, contract)}
     rows = [(AnswerRow("solution of this seed", most, ""), answers, None)]
     rows += [(AnswerRow("stubs", 0.0, ""), stubs | public, None)]
     for each in choices.others(contract):
@@ -211,10 +212,9 @@ def prove_variant(
     rows += [
         (AnswerRow(v.name, most, "", fewer=True), v.cells, None)
         for v in plain
-        if v.right
+        if v.right and v.name not in right
     ]
     wrong = read_variants(solution / "variants", answers, those_that_fit=True)
-    right = set(right_under(solution, contract))
     rows += [
         (AnswerRow(v.name, most, "", fewer=True), v.cells, None)
         for v in wrong
