@@ -72,6 +72,7 @@ _HOME = {
     "distlab.dataflow": ("Context", "MapReduce"),
     "distlab.learner.predictions": ("predict", "stub"),
     "distlab.learner.progress": ("progress",),
+    "distlab.learner.interview": ("interview",),
     "distlab.learner.quiz": ("ask", "review"),
     "distlab.links": ("LINKS", "Link"),
     "distlab.simulated": (

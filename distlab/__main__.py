@@ -24,11 +24,12 @@ _COMMANDS = {
         "install",
         "progress",
         "review",
+        "interview",
         "export",
         "film",
     ),
     "Scripts of your own": ("launch", "explain", "check"),
-    "Instructors": ("collect", "grade", "marks"),
+    "Instructors": ("release", "collect", "grade", "marks", "rubric", "slides"),
     "Authors": ("prove", "glossary", "notebooks", "site"),
 }
 _PANELS = {name: panel for panel, names in _COMMANDS.items() for name in names}
@@ -73,7 +74,9 @@ def app(*asked: str) -> typer.Typer:
     made.callback()(lambda: None)  # one command alone is a subcommand still
     for name in asked or _PANELS:
         module = import_module(f"distlab.commands.{name}")
-        made.command(name, rich_help_panel=_PANELS[name])(getattr(module, name))
+        how = {"cls": getattr(module, "COMMAND", None)}
+        how |= {"rich_help_panel": _PANELS[name]}
+        made.command(name, **how)(getattr(module, name))
     return made
 
 

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -47,5 +48,6 @@ def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
         os.chmod(draft, mode)
         os.replace(draft, path)
     except BaseException:
-        os.unlink(draft)
+        with suppress(FileNotFoundError):  # an interrupt came after the replacement
+            os.unlink(draft)
         raise

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import torch
 
-from distlab import Call, Crash, Split, follow, network, show
+from distlab import Call, Crash, Split, network, show
 from distlab.agree import Register, check_linearizable
-from distlab.collectives import ring_all_reduce
 from distlab.collectives.chunks import split
 from distlab.engines import etcd
 from distlab.network import Client, Delivery, Node, Reply, Send
@@ -74,14 +73,6 @@ def adds_twice(comm, tensor):
         target += arrived
 
 
-def first_difference():
-    """Return the wrong ring beside the right one, at their first difference."""
-    runs = follow(adds_twice, 4), follow(ring_all_reduce, 4)
-    names = "yours", "the reference"
-    return show.compare(*runs, "A ring that keeps adding", names=names)
-
-
 if __name__ == "__main__":
     stale_read().save(FOLDER / "partition.png")
     lost_leader().save(FOLDER / "etcd.png")
-    first_difference().save(FOLDER / "difference.png")

@@ -11,6 +11,7 @@ def card(number, **fields):
         "level": "mid",
         "topic": "rings",
         "question": f"What is {number}?",
+        "answer": "An answer.",
         "key_points": ("first", "second", "third"),
         "cell": "the-cell",
         "lesson": "10_ring",

@@ -1,7 +1,6 @@
 """Exercise 09: a broadcast from any root and an all-gather, in the fewest rounds."""
 
 import math
-import operator
 from functools import partial
 from random import SystemRandom
 
@@ -13,28 +12,49 @@ from distlab.collectives.chunks import split
 _THERE = "arguments", "chunks", "reductions"
 WITHOUT = kit.modules_of("distlab.collectives", but=_THERE)
 FLOAT32, IN_REAL_TIME = 4, 8  # with more ranks, a message takes one second
+CONTRACT = kit.Contract(
+    tree={
+        "near first": "in round k of a broadcast, from 0 on, a message goes over the "
+        "distance 2^k",
+        "far first": "in a broadcast a rank sends over the largest distance first, a "
+        "power of two, and the last round is that of distance 1",
+    },
+    direction={
+        "up": "a broadcast goes from the root to higher ranks, and on from rank 0",
+        "down": "a broadcast goes from the root to lower ranks, and on from rank n-1",
+    },
+    order={
+        "by rank": "pieces[i] is the chunk of rank i",
+        "own first": "pieces[i] is the chunk of the rank i places ahead of the own",
+        "reversed": "pieces[i] is the chunk of rank n-1-i",
+    },
+)
 LEGEND = "(a number is the rank whose chunk is there; ? is no rank's chunk)"
 
 
 @check("{} ranks")
-def broadcast(function, n):
+def broadcast(function, n, contract=kit.PUBLISHED):
     """Check that every rank gets the tensor of rank 0."""
-    _broadcast(partial(_called, function, ()), n, 5, 0)
+    _broadcast(partial(_called, function, ()), n, 5, 0, contract)
 
 
 @check("{} ranks, {} elements, root {}")
-def broadcast_from(function, n, length, root):
+def broadcast_from(function, n, length, root, contract=kit.PUBLISHED):
     """Check that every rank gets the root's tensor."""
-    _broadcast(partial(_called, function, (root,)), n, length, root)
+    _broadcast(partial(_called, function, (root,)), n, length, root, contract)
 
 
-def _broadcast(call, n, length, root):
+def _broadcast(call, n, length, root, contract):
     """Check the final tensors, then the senders and receivers, then the rounds."""
     inputs = _garbage(n, length)
     inputs[root] = _drawn(1, length)[0]
     how = {"numbers": length, "holds": lambda rank, chunk: rank == root}
     tree = partial(collectives.tree_broadcast, root=root)
-    how["ideals"] = kit.librarys(tree, kit.tree_seats(n, root), **how)
+    seats = [*kit.tree_seats(n, root)]
+    if contract:
+        up, far = contract.get("direction") == "up", contract.get("tree") == "far first"
+        seats = seats[:1] * (up and far) or seats[1:] * up
+    how["ideals"] = kit.librarys(tree, seats, **how)
     run = _CollectiveRun(_probe, call, inputs, call, **how)
     early, again, never = spread(run.trace, root)
     facts = {"early": early, "again": again, "never": never}
@@ -51,25 +71,48 @@ def _broadcast(call, n, length, root):
         found += f"Sent to ranks that have it: {again}\nNot sent to: {never}"
         raise run.wrong(found, **facts)
     run.check_rounds(n)
+    if contract:
+        _check_tree(run, n, root, contract)
+
+
+def _check_tree(run, n, root, contract):
+    """Raise unless each rank gets its message from the rank that a contract says."""
+    way = -1 if contract.get("direction") == "down" else 1
+    for place in range(1, n):
+        near = place - 2 ** (place.bit_length() - 1)
+        of = place & (place - 1) if contract.get("tree") == "far first" else near
+        pair = (root + way * of) % n, (root + way * place) % n
+        if pair not in {(send.rank, recv.rank) for send, recv in run.trace.messages()}:
+            raise run.wrong(f"Rank {pair[0]} sent nothing to rank {pair[1]}.")
 
 
 @check("{} ranks, chunks of {} elements")
-def all_gather(function, n, length):
+def all_gather(function, n, length, contract=kit.PUBLISHED):
     """Check that ranks fill their lists in ceil(log2 n) rounds by n - 1 chunks each."""
     pieces, garbage = _drawn(n, length), _garbage(n * n, length)
     inputs = [garbage[n * rank : n * (rank + 1)] for rank in range(n)]
+    order = contract.get("order")
+    rights = [_order(order, rank, n) for rank in range(n)]
     for rank, piece in enumerate(pieces):
-        inputs[rank][rank] = piece
+        inputs[rank][rights[rank].index(rank)] = piece
     call = partial(_called, function, ())
-    how = {"numbers": n * length, "holds": operator.eq}
+    how = {"numbers": n * length}
+    how["holds"] = lambda rank, place: rights[rank][place] == rank
     run = _CollectiveRun(_pieces_probe, call, inputs, partial(_in_chunks, call), **how)
     names = {str(piece): str(rank) for rank, piece in enumerate(pieces)}
-    right = [*map(str, range(n))]
     rows = [[names.get(str(piece), "?") for piece in held] for held, _ in run.results]
     for rank, row in enumerate(rows):
+        right = [*map(str, rights[rank])]
         if row != right:
             place = next(place for place in range(n) if row[place] != right[place])
-            table = kit.side_by_side([(right, other) for other in rows], rank, place)
+            table = kit.side_by_side(
+                [
+                    ([*map(str, r)], other)
+                    for r, other in zip(rights, rows, strict=True)
+                ],
+                rank,
+                place,
+            )
             lost = row[rank] != str(rank) and {*row} != {*right}
             facts = {"kept": run.results[rank][1] == pieces, "there": row[place]}
             raise run.wrong("\n".join([*table, LEGEND]), lost=lost, **facts)
@@ -78,6 +121,13 @@ def all_gather(function, n, length):
         found = f"Bytes sent, by rank: {sent}. The other chunks are {enough} bytes."
         raise run.wrong(found, again=max(sent) > enough, rounds=True)
     run.check_rounds(n)
+
+
+def _order(order, rank, n):
+    """Return whose chunk is at each place of a rank's list."""
+    if order == "own first":
+        return [(rank + place) % n for place in range(n)]
+    return [*range(n)][:: -1 if order == "reversed" else 1]
 
 
 def spread(trace, root: int) -> tuple[list, list, list]:

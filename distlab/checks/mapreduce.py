@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from random import SystemRandom
 
-from distlab.checks.kit import Hint, Wrong, check
+from distlab.checks.kit import PUBLISHED, Contract, Hint, Wrong, check
 from distlab.checks.kit.jobs import mapped, on_jobs
 from distlab.checks.kit.tables import by_key
 from distlab.faults import KillWorker
@@ -22,11 +22,29 @@ LENGTHS = {"forty files": [*[100] * 39, 3], "one long file": [3000, 2, 0]}
 WHOLE, SPLIT, SMALL, PAIR_BYTES = 2**20, 25_000, 6000, 60
 ALLOWED = 4 / 3  # bound of longest-first, relative to the optimum (Graham, 1969)
 UNLIKELY = 6 * 12**-0.5  # six deviations of a number drawn evenly from 0 to 1
+CONTRACT = Contract(
+    key={
+        "as it stands": "a word of the index is as it stands in the line",
+        "lower case": "a word of the index is in lower case",
+    },
+    names={
+        "rising": "the names of its files are in rising order",
+        "falling": "the names of its files are in falling order",
+    },
+    line={
+        "whole": "in steps 2 and 3 a line is taken whole, leading spaces included",
+        "stripped": "in steps 2 and 3 a line is taken without spaces around it",
+    },
+    blank={
+        "counted": "blank lines have a mean, too",
+        "left out": "blank lines have no mean",
+    },
+)
 ORDERS = {"place": lambda line: 0, "alphabet": str, "length": len}
 
 
 @check("{}")
-def inverted_index(functions, case):
+def inverted_index(functions, case, contract=PUBLISHED):
     """Check that each word has the sorted list of its files, for any input splits."""
     files = {name: _text(12, WORDS) for name in NAMES[case]}
     if case == "some files are empty":
@@ -34,7 +52,10 @@ def inverted_index(functions, case):
         files["f.py"] = files["f.py"].replace("\n", "\r\n")
     lines = [(name, line) for _, name, line in mapped(files, WHOLE)]
     pairs = {(w, name) for name, line in lines for w in re.findall(r"[^\W\d]\w*", line)}
-    right = {word: sorted(n for w, n in pairs if w == word) for word, _ in pairs}
+    if contract.get("key") == "lower case":
+        pairs = {(word.lower(), name) for word, name in pairs}
+    order = {"reverse": contract.get("names") == "falling"}
+    right = {w: sorted((n for v, n in pairs if v == w), **order) for w, _ in pairs}
     few = {"workers": 3, "split_bytes": max(12, sum(map(len, files.values())) // 40)}
     plans = {"on 1 worker": {"workers": 1}, "on 3 workers, in small splits": few}
     for plan, job in on_jobs(functions, files, plans):
@@ -42,7 +63,7 @@ def inverted_index(functions, case):
 
 
 @check("files of {} lines, {} reducers")
-def mean_lengths(functions, counts, reducers):
+def mean_lengths(functions, counts, reducers, contract=PUBLISHED):
     """Check means with and without a combiner, the bytes sent, and even loads."""
     names = [f"{'abc'[number % 3]}/file{number}.py" for number in range(len(counts))]
     files = {n: _text(count, WORDS) for n, count in zip(names, counts, strict=True)}
@@ -50,7 +71,9 @@ def mean_lengths(functions, counts, reducers):
     split, needed = max(3000, sum(sizes.values()) // 3), set()
     for task, name, line in mapped(files, split):
         key = name, (line.split() or [""])[0]
-        lengths[key].append(len(line))
+        if contract.get("blank") == "left out" and not line.strip():
+            continue
+        lengths[key].append(len(_taken(line, contract)))
         needed.add((task, key))
     right = {key: sum(own) / len(own) for key, own in lengths.items()}
     own = {"combiner": True, "in_groups": True, "split_bytes": split}
@@ -85,7 +108,7 @@ def _check_homes(job, sizes):
 
 
 @check("{} lines of each, {}")
-def sampled_lines(functions, keep, case):
+def sampled_lines(functions, keep, case, contract=PUBLISHED):
     """Check a fair sample of each file's lines, the same for any splits and faults."""
     words = ["".join(random.choices("abcdefghij", k=k % 7 + 2)) for k in range(500)]
     files = {f"part{n:02}.txt": _text(c, words) for n, c in enumerate(LENGTHS[case])}
@@ -106,7 +129,7 @@ def sampled_lines(functions, keep, case):
     for plan, job in on_jobs(functions, files, plans):
         if not first:
             first = dict(job["parts"][0] + job["parts"][1])
-            _check_drawn(files, first, keep)
+            _check_drawn(files, first, keep, contract)
             other = {"parts": [job["there"].items()]}
             _compare("in a Python with other hashes", first, other, chance=True)
         small = "splits" in plan
@@ -116,10 +139,15 @@ def sampled_lines(functions, keep, case):
             raise Wrong(f"{found}{most:,} are enough.", left_out=True)
 
 
-def _check_drawn(files, drawn, keep):
+def _taken(line, contract):
+    return line.strip() if contract.get("line") == "stripped" else line
+
+
+def _check_drawn(files, drawn, keep, contract):
     """Raise unless `keep` different lines of each file are drawn at random."""
-    own = {name: dict.fromkeys(text.split("\n")) for name, text in files.items()}
-    own = {name: [line for line in own[name] if line.strip()] for name in own}
+    own = {name: text.split("\n") for name, text in files.items()}
+    own = {n: [_taken(x, contract) for x in own[n] if x.strip()] for n in own}
+    own = {name: [*dict.fromkeys(lines)] for name, lines in own.items()}
     for name in own | drawn:
         lines, yours = own.get(name, []), drawn.get(name, [])
         right = min(keep, len(lines))

@@ -21,6 +21,23 @@ from distlab.train.pipeline.timing import Times, timed
 
 WITHOUT = kit.modules_of("distlab.train.pipeline", but=("schedule", "timing"))
 LINK = LINKS["InfiniBand NDR"]
+CONTRACT = kit.Contract(
+    forward={
+        "rising": "every stage runs its forward passes from microbatch 0 to the last",
+        "falling": "every stage runs its forward passes from the last microbatch to 0",
+        "even first": "every stage runs the forward passes of the even microbatches "
+        "first, then of the odd ones, both rising",
+    },
+    backward={
+        "in order": "GPipe's backward passes have the order of its forward passes",
+        "reversed": "GPipe's backward passes have the opposite order of its forward "
+        "passes",
+    },
+    returned={
+        "nothing": "what play returns does not matter",
+        "messages": "play returns how many messages it has sent",
+    },
+)
 SLACK, NEAR = 1.02, 0.01
 SLOT = 1e-3  # seconds
 EQUAL = Times(SLOT, SLOT, SLOT)
@@ -77,52 +94,76 @@ class Stage:
         self.gradient += int(found.sum())
 
 
-def beside_ideal(plan: Schedule, ideal: Schedule) -> str:
+def beside_ideal(plan: Schedule, ideal: Schedule, contract=kit.PUBLISHED) -> str:
     """Return an ideal's headline and the first work of a schedule that differs from it.
 
     The rest of the ideal is the learner's to find.
     """
+    order = _order(ideal.microbatches, contract)
+    rows = [[(work.kind, order[work.microbatch]) for work in s] for s in ideal.stages]
+    ideal = Schedule(rows, ideal.microbatches)
     cells = [PipelineCells.of(timed(each).cells(), "slot") for each in (plan, ideal)]
     said, _ = first_difference(*cells, names=("in yours", "in the ideal"))
     return f"Ideal: {cells[1].headline()}.\n{said}"
 
 
 @check("{} stages, {} microbatches")
-def gpipe(functions, stages, microbatches):
+def gpipe(functions, stages, microbatches, contract=kit.PUBLISHED):
     """Check that all forward passes precede all backward passes, and the results."""
-    plan = _plan(functions[0], stages, microbatches)
+    plan = _plan(functions[0], stages, microbatches, contract)
     for number, works in enumerate(plan.stages):
         kinds = "".join(work.kind for work in works)
         if kinds != "F" * microbatches + "B" * microbatches:
             found = f"Stage {number} does {' '.join(map(str, works))}."
             raise _wrong(found, plan, EQUAL, mixed=True)
-    _play(functions[1], plan, EQUAL)
+    if last := contract.get("backward"):
+        order = _order(microbatches, contract)
+        _check_order(plan, "B", order[:: -1 if last == "reversed" else 1])
+    _play(functions[1], plan, EQUAL, contract)
 
 
 @check("{} stages, {} microbatches, at most stages - s held")
-def one_f_one_b(functions, stages, microbatches):
+def one_f_one_b(functions, stages, microbatches, contract=kit.PUBLISHED):
     """Check that stage s holds at most stages - s microbatches, with GPipe's bubble."""
-    plan = _plan(functions[0], stages, microbatches)
+    plan = _plan(functions[0], stages, microbatches, contract)
     _check_held(plan, [stages - stage for stage in range(stages)], EQUAL)
     _check_bubble(plan, pipeline.one_f_one_b(stages, microbatches), EQUAL)
     uneven = [SLOT * (1 + stage % 3 / 2) for stage in range(stages)]
-    _play(functions[1], plan, Times(uneven, uneven, uneven), on_time=True)
+    _play(functions[1], plan, Times(uneven, uneven, uneven), contract, True)
 
 
 @check("{} stages, {} microbatches, F, B, W = {}, {}, {}")
-def smaller_bubble(functions, stages, microbatches, forward, backward, weights):
+def smaller_bubble(
+    functions, stages, microbatches, forward, backward, weights, contract=kit.PUBLISHED
+):
     """Check split B and W: at most `stages` microbatches held, 1/3 of 1F1B's bubble."""
     times = Times(SLOT * forward, SLOT * backward, SLOT * weights)
-    plan = _plan(functions[0], stages, microbatches)
+    plan = _plan(functions[0], stages, microbatches, contract)
     if not plan.splits_backward:
         raise _wrong("There is no W in this schedule.", plan, times, unsplit=True)
     _check_held(plan, [stages] * stages, times)
     target = pipeline.zero_bubble_h1(stages, microbatches)
     _check_bubble(plan, target, times, near=NEAR)
-    _play(functions[1], plan, times, on_time=True)
+    _play(functions[1], plan, times, contract, True)
 
 
-def _plan(function, stages, microbatches):
+def _order(microbatches, contract):
+    """Return the microbatches in the order of their forward passes."""
+    rising = [*range(microbatches)]
+    if contract.get("forward") == "even first":
+        return rising[::2] + rising[1::2]
+    return rising[:: -1 if contract.get("forward") == "falling" else 1]
+
+
+def _check_order(plan, kind, order):
+    for number, works in enumerate(plan.stages):
+        own = [work.microbatch for work in works if work.kind == kind]
+        if own != order:
+            found = f"Stage {number} runs {kind} of microbatches {own}, not {order}."
+            raise _wrong(found, plan, EQUAL)
+
+
+def _plan(function, stages, microbatches, contract):
     """Return the learner's schedule; raise `Wrong` if it is invalid."""
     rows = kit.call(_rows, function, stages, microbatches, without=WITHOUT)
     if isinstance(rows, str) or len(rows) != stages:
@@ -130,10 +171,13 @@ def _plan(function, stages, microbatches):
         wanted = f"Wanted: {stages} lists, one for each stage, of pairs as ('F', 0)."
         raise Wrong(f"{found}\n{wanted}", rows=True)
     try:
-        return Schedule(rows, microbatches)
+        plan = Schedule(rows, microbatches)
     except InvalidSchedule as error:
         described = str(error)
         raise Wrong(described[:1].upper() + described[1:], invalid=described) from None
+    if contract:
+        _check_order(plan, "F", _order(microbatches, contract))
+    return plan
 
 
 def _rows(function, stages, microbatches):
@@ -167,7 +211,7 @@ def _wrong(found, plan, times, **facts):
     return Wrong(found, picture=picture, **facts)
 
 
-def _play(play, plan, times, on_time=False):
+def _play(play, plan, times, contract, on_time=False):
     """Execute a schedule on ranks; check results, messages and, if `on_time`, time."""
     p, m = len(plan.stages), plan.microbatches
     drawn = kit.draws(2, max(p, m), 2, 9)
@@ -184,6 +228,10 @@ def _play(play, plan, times, on_time=False):
     sent, enough = len(report.trace.messages()), 2 * (p - 1) * m
     if sent != enough:
         raise wrong(f"They sent {sent} messages; {enough} are enough.", messages=True)
+    returned = [result["returned"] for result in report.results]
+    sent = [*map(report.trace.messages_sent, range(p))]
+    if contract.get("returned") == "messages" and returned != sent:
+        raise wrong(f"The ranks sent {sent} messages, and play returned {returned}.")
     alone = replace(times, communication=LINK.latency_s)
     limit = SLACK * timed(plan, alone).end + 2 * m * p * LINK.latency_s
     if on_time and report.elapsed_s > limit:
@@ -195,10 +243,11 @@ def _play(play, plan, times, on_time=False):
 def _probe(comm, play, own):
     works, stage, sends, isend = own[0], Stage(comm, *own[1]), [], comm.isend
     comm.isend = lambda tensor, dst: sends.append(isend(tensor, dst)) or sends[-1]
-    kit.called(play, comm, [tuple(work) for work in works], stage)
+    returned = kit.called(play, comm, [tuple(work) for work in works], stage)
     pending = sum(not request.is_completed() for request in sends)
     return {
         "pending": pending,
+        "returned": returned if type(returned) is int else repr(returned)[:60],
         "gradient": stage.gradient,
         "outputs": sorted(stage.outputs.items()),
     }

@@ -7,7 +7,16 @@ from random import SystemRandom
 import cloudpickle
 import numpy as np
 
-from distlab.checks.kit import Hint, Inconclusive, Wrong, called, check, on_workers
+from distlab.checks.kit import (
+    PUBLISHED,
+    Contract,
+    Hint,
+    Inconclusive,
+    Wrong,
+    called,
+    check,
+    on_workers,
+)
 from distlab.checks.kit.tables import by_key
 from distlab.dataflow import RDD
 from distlab.dataflow.rdd import Context
@@ -15,6 +24,25 @@ from distlab.dataflow.rdd import Context
 NARROW = {"map", "flatMap", "filter", "mapPartitions", "mapPartitionsWithIndex"}
 NARROW |= {"mapValues", "flatMapValues", "keyBy", "keys", "values", "glom"}
 WORDS, ABC = np.__doc__.split(), "abcdefgh"
+CONTRACT = Contract(
+    values={
+        "plain": "reduce_by_key gives pairs (key, value)",
+        "counted": "reduce_by_key gives pairs (key, (value, count)), with the number "
+        "of pairs that the value is made of",
+    },
+    unmatched={
+        "left out": "join_small leaves out a pair of large whose key small has not",
+        "None": "join_small gives a pair of large whose key small has not with None",
+    },
+    sides={
+        "large first": "join_small gives (key, (value of large, value of small))",
+        "small first": "join_small gives (key, (value of small, value of large))",
+    },
+    moves={
+        "whole": "in a step a centre moves to the mean of its points",
+        "half": "in a step a centre moves half of the way to the mean of its points",
+    },
+)
 INTS, MANY, SIZES = range(1, 1000), range(10**7), [None, *range(9)]
 KINDS = [0, 1, -1, 7, 2.5, None, "", "a", "0", (), (1, "b"), ("a", None)]
 RULES = {
@@ -47,13 +75,15 @@ POINTS = {  # name -> dimensions, clusters, steps, points in each partition
 
 
 @check("{}")
-def reduce_by_key(function, name):
+def reduce_by_key(function, name, contract=PUBLISHED):
     """Check that each key has one value, for one record per partition and key sent."""
     sizes, keys, values, rule, partitions = PAIRS[name]
     parts = _drawn(sizes, keys, values)
     seen = _recipe({*NARROW, "partitionBy"}, function, parts, rule, partitions)
     every = _grouped(chain(*parts)).items()
-    right = {repr(key): [repr(reduce(RULES[rule], own))] for key, own in every}
+    made = [(repr(key), reduce(RULES[rule], own), len(own)) for key, own in every]
+    counted = contract.get("values") == "counted"
+    right = {key: [repr((one, count) if counted else one)] for key, one, count in made}
     yours = _grouped(chain(*seen["parts"]))
     if table := by_key(("key", "expected", "yours"), right, yours):
         doubled = any(len(own) > 1 for own in yours.values())
@@ -71,19 +101,22 @@ def reduce_by_key(function, name):
 
 
 @check("{}")
-def joined_in_place(function, name):
+def joined_in_place(function, name, contract=PUBLISHED):
     """Check that a join with an equally partitioned RDD needs no shuffle."""
-    if more := reduce_by_key(function, name)["join"] - 3:
+    if more := reduce_by_key(function, name, contract)["join"] - 3:
         raise Wrong(f"The join has {more} more shuffle; it needs none.", forgotten=True)
 
 
 @check("{}")
-def join_small(function, name):
+def join_small(function, name, contract=PUBLISHED):
     """Check the pairs of `join` without a shuffle; a worker fetches the table once."""
     sizes, keys, rows, some, values = SIDES[name]
     parts, (small,) = _drawn(sizes, keys, values), _drawn([rows], some, values)
     seen, table = _recipe(NARROW, function, parts, None, 0, small), _grouped(small)
-    right = [(k, (v, row)) for k, v in chain(*parts) for row in table.get(k, ())]
+    other = [None] if contract.get("unmatched") == "None" else []
+    right = [(k, (v, row)) for k, v in chain(*parts) for row in table.get(k, other)]
+    if contract.get("sides") == "small first":
+        right = [(key, both[::-1]) for key, both in right]
     right = _grouped(sorted((repr(k), repr(both)) for k, both in right))
     yours = _grouped(sorted(chain(*seen["parts"])))
     if found := by_key(("key", "expected", "yours"), right, yours):
@@ -96,7 +129,7 @@ def join_small(function, name):
 
 
 @check("{}")
-def k_means(function, name):
+def k_means(function, name, contract=PUBLISHED):
     """Check the centres; each line is parsed once, and only lost partitions again."""
     (wide, clusters, steps, sizes), draw = POINTS[name], np.random.default_rng()
     middles, centres = draw.uniform(-9, 9, (2, clusters, wide))
@@ -105,7 +138,8 @@ def k_means(function, name):
     lines = [[" ".join(map(repr, p)) for p in part.tolist()] for part in parts]
     given, kill = [*map(tuple, centres.tolist())], 2 * ("killed" in name)
     seen = on_workers(_cluster, function, lines, given, steps, kill)
-    yours, right = seen["centres"], _lloyd(np.concatenate(parts), centres, steps)
+    share = 0.5 if contract.get("moves") == "half" else 1
+    yours, right = seen["centres"], _lloyd(np.concatenate(parts), centres, steps, share)
     if seen["changed"]:
         raise Wrong("Your function changed the list of centres that it was given.")
     if np.shape(yours) != (clusters, wide):
@@ -143,12 +177,13 @@ def _cheap_steps(seen, sizes, records, steps):
         raise Wrong(found + table, kept=kept)
 
 
-def _lloyd(points, centres, steps):
+def _lloyd(points, centres, steps, share):
     for _ in range(steps):
         near = np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=1)
         own = [points[near == n] for n in range(len(centres))]
         both = zip(own, centres, strict=True)
-        centres = np.array([some.mean(axis=0) if len(some) else c for some, c in both])
+        means = np.array([some.mean(axis=0) if len(some) else c for some, c in both])
+        centres = centres + share * (means - centres)
     return centres
 
 

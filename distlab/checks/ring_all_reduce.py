@@ -20,39 +20,59 @@ FLOAT32, SLACK = 4, 1.05
 INSIDE, OUTSIDE = LINKS["NVLink 4"], LINKS["Ethernet 25G RDMA"]
 ASTRAY = "out of range", "not in list", "from itself"  # no such place, or its own
 _RAW = "\n(These are no sums of contributions, so the numbers are shown.)"
+_OPERATORS = {"sum": sum, "max": max, "min": min}
+CONTRACT = kit.Contract(
+    operator={
+        "sum": "elements are combined by their sum",
+        "max": "elements are combined by their maximum",
+        "min": "elements are combined by their minimum",
+    },
+    owner={
+        "next": "the reduce-scatter completes, on each rank, the chunk with the number "
+        "of the place to which it sends",
+        "own": "the reduce-scatter completes, on each rank, the chunk with the number "
+        "of its own place in the ring",
+    },
+    direction={
+        "right": "a rank sends to its right neighbor only, the next in the ring",
+        "left": "a rank sends to its left neighbor only, the one before it in the ring",
+    },
+)
 
 
 @check("{} of {} ranks, {} elements")
-def reduce_scatter(function, n, world, length):
+def reduce_scatter(function, n, world, length, contract=kit.PUBLISHED):
     """Check that each rank of a ring ends with a complete chunk, and its index."""
     ring = _drawn_ring(n, world)
     call = partial(_called, function, ring, True)
-    run = _RingRun(call, ring, _halves(world, length))
+    run = _RingRun(call, ring, _halves(world, length), contract)
     spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
     owners = [run.returned[rank] for rank in ring]
     if {*owners} != {*range(n)}:
         found = f"Ranks {ring} returned {', '.join(map(str, owners))}."
         raise run.wrong(found, index=True, complete=run.is_complete(spans))
+    if contract and owners != [(place + run.ahead) % n for place in range(n)]:
+        raise run.wrong(f"Places 0 to {n - 1} of the ring returned {owners}.")
     run.compare({rank: spans[run.returned[rank]] for rank in ring}, spans)
     run.check_traffic(n - 1)
 
 
 @check("{} of {} ranks, {} elements")
-def all_reduce(function, n, world, length):
+def all_reduce(function, n, world, length, contract=kit.PUBLISHED):
     """Check that every rank of a ring ends with the sum, in 2(n-1) rounds of chunks."""
     ring = _drawn_ring(n, world)
     call = partial(_called, function, ring, False)
-    run = _RingRun(call, ring, _halves(world, length))
+    run = _RingRun(call, ring, _halves(world, length), contract)
     run.compare(dict.fromkeys(ring, slice(None)))
     run.check_traffic(2 * (n - 1))
 
 
 @check("{} nodes of {} ranks, {} elements")
-def hierarchical(function, nodes, per_node, length):
+def hierarchical(function, nodes, per_node, length, contract=kit.PUBLISHED):
     """Check the sum on a cluster, in the time of rings inside and between nodes."""
     n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, nics=per_node)
     call = partial(_called, function, per_node, False)
-    run = _RingRun(call, range(n), _halves(n, length), fabric)
+    run = _RingRun(call, range(n), _halves(n, length), contract, fabric)
     run.compare(dict.fromkeys(range(n), slice(None)))
     inside, outside = (FLOAT32 * -(-length // ranks) for ranks in (per_node, n))
     target_s = 2 * SLACK * (per_node - 1) * INSIDE.seconds(inside)
@@ -110,11 +130,13 @@ def _probe(comm, call, inputs):
 class _RingRun:
     """A run of `call`, a partial of `_called`, on a ring, and the checks of it."""
 
-    def __init__(self, call, ring, inputs, fabric=None):
+    def __init__(self, call, ring, inputs, contract, fabric=None):
         self.call, self.ring, self.inputs, self.fabric = call, ring, inputs, fabric
+        self.contract = contract
+        combined = _OPERATORS[contract.get("operator", "sum")]
         world, length = len(inputs), len(inputs[0])
         how = {"holds": lambda rank, _: rank in ring, "without": WITHOUT}
-        if len(ring) == world and not fabric:
+        if len(ring) == world and not fabric and self.is_sum and self.way > 0:
             how["ideals"] = _ideals(ring, length, in_chunks=call.args[2])
         shown = min(length, 10 * world)
         self.picture = partial(kit.followed, call, world, shown, **how)
@@ -126,7 +148,23 @@ class _RingRun:
             raise
         self.trace, self.elapsed_s = report.trace, report.elapsed_s
         self.held, self.returned = map(list, zip(*report.results, strict=True))
-        self.total = list(map(sum, zip(*(inputs[rank] for rank in ring), strict=True)))
+        rows = zip(*(inputs[rank] for rank in ring), strict=True)
+        self.total = list(map(combined, rows))
+
+    @property
+    def is_sum(self):
+        """True if elements are added."""
+        return self.contract.get("operator", "sum") == "sum"
+
+    @property
+    def way(self):
+        """The distance in the ring to the place to which a rank sends: 1 or -1."""
+        return -1 if self.contract.get("direction") == "left" else 1
+
+    @property
+    def ahead(self):
+        """The distance to the place whose number the complete chunk has."""
+        return 0 if self.contract.get("owner") == "own" else self.way
 
     def wrong(self, found, **facts):
         """Return `Wrong` with the finding, the picture, and facts."""
@@ -152,6 +190,14 @@ class _RingRun:
         of_ring, of_world = (set(chunk_lengths(len(self.total), k)) for k in (n, world))
         return bool(past) or (sizes <= of_world and not sizes <= of_ring)
 
+    def _bytes_by_place(self):
+        """Return the bytes of an all-reduce: in each phase, all chunks but one."""
+        n, size = len(self.ring), len(self.total)
+        length = chunk_lengths(size, n)
+        kept = [place + self.ahead for place in range(n)]
+        unsent = [length[i % n] + length[(i + self.way) % n] for i in kept]
+        return [FLOAT32 * (2 * size - each) for each in unsent]
+
     def is_complete(self, spans):
         """Return True if every rank of the ring has one of these chunks complete."""
         return all(
@@ -163,10 +209,10 @@ class _RingRun:
         """Raise at the first element in `spans`, by rank, that is not the sum."""
         at = [spans.get(rank, slice(0)) for rank in range(len(self.held))]
         found, facts = self._difference(at) or ("", {})
-        if "place" in facts:
+        if "place" in facts and self.is_sum:
             place = facts["place"] + (at[facts["rank"]].start or 0)
             inputs = kit.contributions(len(self.held), len(self.total))
-            described = _RingRun(self.call, self.ring, inputs, self.fabric)
+            described = _RingRun(self.call, self.ring, inputs, {}, self.fabric)
             found = (described._difference(at, described=True) or [found + _RAW])[0]
             facts = self._facts(place, described)
         if found:
@@ -206,6 +252,12 @@ class _RingRun:
             found = f"They sent {sent} bytes; {hops * size / n:g} each are enough."
             whole = {event.bytes for event in sends} == {size}
             found += "\nEach message was the whole tensor." * whole
+        elif self.contract and (
+            back := [a for a, b in pairs if n > 2 and (b - a) % n != self.way % n]
+        ):
+            found = f"Rank {ring[back[0]]} sent to its other neighbor."
+        elif self.contract and hops > n and sent != self._bytes_by_place():
+            found = f"They sent {sent} bytes, not {self._bytes_by_place()}."
         elif far:
             found = f"Rank {far[0]} sent to ranks that are not its neighbors."
         elif self.trace.rounds() > hops:

@@ -23,31 +23,46 @@ from distlab.checks.kit import Hint, Played, Wrong, check
 from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
 
 WITHOUT = kit.modules_of("distlab.collectives")
+CONTRACT = kit.Contract(
+    order={
+        "rising": "ranks speak in rising order: 0, 1, 2, ...",
+        "falling": "ranks speak in falling order: n-1, n-2, ..., 0",
+        "even first": "the even ranks speak first, then the odd ones, both rising",
+    },
+    rounds={
+        "alike": "each round of step 2 has this order",
+        "zigzag": "each second round of step 2 has the opposite order",
+    },
+    calls={
+        "once": "a rank calls speak once in its turn",
+        "twice": "a rank calls speak twice in its turn",
+    },
+)
 SPEAK_S, PREPARE_S = 0.003, 0.02
 
 
 @check("{} ranks")
-def speak_in_order(function, n):
+def speak_in_order(function, n, contract=kit.PUBLISHED):
     """Check that each rank speaks once, after the one before it by messages."""
     trace = _run(function, n)
-    _check_order(trace, _turns(trace, "speak"))
+    _check_order(trace, _turns(trace, "speak", 1, contract))
 
 
 @check("{} ranks, {} rounds")
-def speak_in_rounds(function, n, rounds):
+def speak_in_rounds(function, n, rounds, contract=kit.PUBLISHED):
     """Check the same for several rounds, with at most one message per turn."""
     trace = _run(function, n, rounds)
-    _check_order(trace, _turns(trace, "speak", rounds))
+    _check_order(trace, _turns(trace, "speak", rounds, contract))
     _check_messages(trace, n * rounds)
 
 
 @check("{} ranks")
-def prepare_and_speak(function, n):
+def prepare_and_speak(function, n, contract=kit.PUBLISHED):
     """Check that all prepare in parallel, then speak in order, with n - 1 messages."""
     trace = _run(function, n, prepares=True)
-    prepared, turns = _turns(trace, "prepare"), _turns(trace, "speak")
-    for before, turn in zip(prepared, turns, strict=True):
-        if before.end > turn.start:
+    prepared, turns = _turns(trace, "prepare"), _turns(trace, "speak", 1, contract)
+    for turn in turns:
+        if prepared[turn.rank].end > turn.start:
             found = f"Rank {turn.rank} spoke before it had prepared."
             raise _wrong(trace, found, why="prepares late")
     _check_order(trace, turns)
@@ -91,8 +106,15 @@ def _probe(comm, function, *more):
     kit.called(function, comm, *acts, *more)
 
 
-def _turns(trace, name, wanted=1):
+def _turns(trace, name, rounds=1, contract=kit.PUBLISHED):
     """Return the turns in the required order, or raise if some are missing."""
+    times = 2 if contract.get("calls") == "twice" else 1
+    wanted, order = rounds * times, [*range(trace.world_size)]
+    if contract.get("order") == "even first":
+        order = order[::2] + order[1::2]
+    elif contract.get("order") == "falling":
+        order.reverse()
+    ways = 1, -1 if rounds > 1 and contract.get("rounds") == "zigzag" else 1
     own = [trace.of(rank, "work") for rank in range(trace.world_size)]
     own = [[event for event in events if event.label == name] for events in own]
     calls = [len(events) for events in own]
@@ -101,7 +123,12 @@ def _turns(trace, name, wanted=1):
         rows = [f"{r:>4}  {count:<5}{marks[r]}" for r, count in enumerate(calls)]
         lines = [f"rank  calls of {name}()", *map(str.rstrip, rows)]
         raise _wrong(trace, "\n".join(lines), calls=calls)
-    return [events[number] for number in range(wanted) for events in own]
+    return [
+        event
+        for number in range(rounds)
+        for rank in order[:: ways[number % 2]]
+        for event in own[rank][number * times :][:times]
+    ]
 
 
 def _check_order(trace, turns):
@@ -110,7 +137,8 @@ def _check_order(trace, turns):
             found = _table(turns, turn, "speaks", "← too early")
             found += f"\nNo chain of messages leads from rank {last.rank}, when it has "
             found += f"spoken, to rank {turn.rank}, before it speaks."
-            why = "another rank" if turn.rank else "next round"
+            first = turns.index(turn) % trace.world_size == 0
+            why = "next round" if first else "another rank"
             raise _wrong(trace, found, why=why if trace.messages() else "no message")
 
 
@@ -128,7 +156,8 @@ def _wrong(trace, found, **facts):
 
 def _table(turns, wrong, verb, mark):
     """Return a table of the turns: round, rank, begin and end on the clock."""
-    zero, n = min(turn.start for turn in turns), turns[-1].rank + 1
+    zero = min(turn.start for turn in turns)
+    n = len({turn.rank for turn in turns})
     rounds = len(turns) > n
     lines = ["round  " * rounds + f"rank  {verb} from   until"]
     for place, turn in enumerate(turns):

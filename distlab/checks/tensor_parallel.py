@@ -18,28 +18,49 @@ from distlab.checks.kit import Hint, Wrong, called, check
 from distlab.collectives.chunks import chunk_edges
 
 WITHOUT = kit.modules_of("distlab.train")
+CONTRACT = kit.Contract(
+    activation={
+        "gelu": "the MLP's activation is GELU",
+        "relu": "the MLP's activation is ReLU",
+        "silu": "the MLP's activation is SiLU",
+    },
+    remainder={
+        "first": "if n does not divide a count, the first shares are one longer",
+        "last": "if n does not divide a count, the last shares are one longer",
+    },
+    order={
+        "rising": "shares are given out in the order of the ranks",
+        "falling": "shares are given out from the last rank to rank 0",
+    },
+)
+ACTIVATIONS = {"gelu": nn.GELU, "relu": nn.ReLU, "silu": nn.SiLU}
 NUMBER = 8  # bytes, float64
 _BY_COLUMNS = "down.weight", "out_proj.weight", "out.weight"
 _near = partial(torch.isclose, rtol=1e-10, atol=1e-10)
 
 
 @check("{} ranks, {} tokens, width {}, hidden width {}")
-def split_mlp(functions, n, tokens, width, hidden):
+def split_mlp(functions, n, tokens, width, hidden, contract=kit.PUBLISHED):
     """Check that output and gradients are the unsplit MLP's, by one all-reduce each."""
-    _check(functions, n, tokens, [("MLP", width, hidden)])
+    _check(functions, n, tokens, [("MLP", width, hidden)], contract)
 
 
 @check("{} ranks, {} tokens, hidden width {}, {} heads of size {}")
-def uneven(functions, n, tokens, hidden, heads, size):
+def uneven(functions, n, tokens, hidden, heads, size, contract=kit.PUBLISHED):
     """Check the same if n does not divide the columns, and for heads of attention."""
     width = heads * size
-    _check(functions, n, tokens, [("MLP", width, hidden), ("attention", width, heads)])
+    jobs = [("MLP", width, hidden), ("attention", width, heads)]
+    _check(functions, n, tokens, jobs, contract)
 
 
 @check("{} ranks, {} tokens, {} heads of size {}, {} key-value heads")
-def grouped_queries(functions, n, tokens, heads, size, kv_heads):
+def grouped_queries(
+    functions, n, tokens, heads, size, kv_heads, contract=kit.PUBLISHED
+):
     """Check attention whose fewer key-value heads are replicated, and their sums."""
-    _check(functions, n, tokens, [("grouped", heads * size, (heads, kv_heads))])
+    _check(
+        functions, n, tokens, [("grouped", heads * size, (heads, kv_heads))], contract
+    )
 
 
 class GroupedAttention(nn.Module):
@@ -66,14 +87,17 @@ class GroupedAttention(nn.Module):
         return self.out(seen.transpose(0, 1).flatten(1))
 
 
-def made(kind: str, width: int, count, tokens: int, seed: int) -> tuple:
+def made(
+    kind: str, width: int, count, tokens: int, seed: int, activation: str = "gelu"
+) -> tuple:
     """Return a module, x, and the output's gradient.
 
     count: hidden columns of an "MLP", heads of "attention", of "grouped" both kinds.
     """
     if kind == "MLP":
         up, down = nn.Linear(width, count), nn.Linear(count, width)
-        module = nn.Sequential(OrderedDict(up=up, gelu=nn.GELU(), down=down))
+        middle = {activation: ACTIVATIONS[activation]()}
+        module = nn.Sequential(OrderedDict(up=up, **middle, down=down))
     elif kind == "attention":
         module = nn.MultiheadAttention(width, count)
     else:
@@ -85,11 +109,15 @@ def made(kind: str, width: int, count, tokens: int, seed: int) -> tuple:
     return module, draw(tokens, width), draw(width, tokens).T
 
 
-def _parts(kind, count, tensors, n, rank):
+def _parts(kind, count, tensors, n, rank, contract):
     """Return a rank's shard of a module's four parameters, or of their gradients."""
+    place = n - 1 - rank if contract.get("order") == "falling" else rank
     if kind == "grouped":
-        return _grouped_parts(*count, tensors, n, rank)
-    start, end = chunk_edges(count, n)[rank : rank + 2]
+        return _grouped_parts(*count, tensors, n, place)
+    edges = chunk_edges(count, n)
+    if count % n and contract.get("remainder") == "last":
+        edges = [count - edge for edge in reversed(edges)]
+    start, end = edges[place : place + 2]
     *first, last, bias = tensors
     blocks = 3 if kind == "attention" else 1  # q, k and v, one below the other
     first = [t.unflatten(0, (blocks, count, -1))[:, start:end] for t in first]
@@ -122,14 +150,16 @@ def _unsplit(kind, module, own, x):
     return y[0] if kind == "attention" else y
 
 
-def _probe(comm, functions, tokens, jobs, seed):
+def _probe(comm, functions, tokens, jobs, contract, seed):
     found, n, rank = [], comm.world_size, comm.rank
     pairs = zip(jobs, functions[::2], functions[1::2], strict=True)
     for (kind, width, count), split, parallel in pairs:
-        module, x, slope = made(kind, width, count, tokens, seed)
+        how = tokens, seed, contract.get("activation", "gelu")
+        module, x, slope = made(kind, width, count, *how)
         shard = called(split, comm, module)
         names, whole = zip(*module.named_parameters(), strict=True)
-        for name, own in zip(names, _parts(kind, count, whole, n, rank), strict=True):
+        parts = _parts(kind, count, whole, n, rank, contract)
+        for name, own in zip(names, parts, strict=True):
             if shard[name].shape != own.shape or not _near(shard[name], own).all():
                 apart = f"shape {[*shard[name].shape]}, the rank's own {[*own.shape]}"
                 if shard[name].shape == own.shape:
@@ -146,18 +176,22 @@ def _probe(comm, functions, tokens, jobs, seed):
     return found
 
 
-def _check(functions, n, tokens, jobs):
+def _check(functions, n, tokens, jobs, contract):
     """Run on ranks and in one process; raise if numbers or bytes differ."""
     seed = randbelow(2**60)
-    how = {"args": (tokens, jobs), "without": WITHOUT}
+    read = ["order", "remainder"] + ["activation"] * (jobs[0][0] == "MLP")
+    contract = {name: contract[name] for name in read if contract.get(name)}
+    how = {"args": (tokens, jobs, contract), "without": WITHOUT}
     report = kit.on_ranks(_probe, functions, [seed] * n, **how)
     for turn, (kind, width, count) in enumerate(jobs):
-        module, x, slope = made(kind, width, count, tokens, seed)
+        activation = contract.get("activation", "gelu")
+        module, x, slope = made(kind, width, count, tokens, seed, activation)
         whole = dict(module.named_parameters())
         right = _results(partial(_unsplit, kind, module), whole, x, slope)
         y, of_x, *rest = right.values()
         wanted = [[t] * n for t in (y, of_x)]
-        wanted += zip(*(_parts(kind, count, rest, n, r) for r in range(n)), strict=True)
+        parts = [_parts(kind, count, rest, n, r, contract) for r in range(n)]
+        wanted += zip(*parts, strict=True)
         yours = zip(*(result[turn] for result in report.results), strict=True)
         for name, w, y in zip(right, wanted, yours, strict=True):
             _compare(f"{kind}, {name}", w, y)

@@ -21,22 +21,39 @@ WITHOUT = (*kit.modules_of("distlab.collectives"), *LAWS)
 ALLOWED = 4 / 3  # times the load below which no assignment can get
 EXACT, DISTURBED = (0.001, 0.01, 0.0001), (0.08, 0.2, 0.01)  # sigma, kappa, throughput
 LEAST_KAPPA, SLOW = 1e-6, 0.9
+CONTRACT = kit.Contract(
+    root={
+        "rank 0": "rank 0 returns the result of all",
+        "last rank": "the last rank returns the result of all",
+        "rank 1": "rank 1 returns the result of all, or rank 0 if it is alone",
+    },
+    operator={
+        "sum": "the result of all tasks is the sum of theirs",
+        "max": "the result of all tasks is the largest of theirs, 0 without a task",
+    },
+    workers={
+        "peak": "the third number of fit_usl is the number of workers with the highest "
+        "throughput",
+        "half": "the third number of fit_usl is the largest number of workers of which "
+        "each still does at least half of what one does alone",
+    },
+)
 _random = SystemRandom()
 
 
 @check('{} ranks, tasks "{}"')
-def shared_work(function, n, tasks):
+def shared_work(function, n, tasks, contract=kit.PUBLISHED):
     """Check that each task is done once, not all by one rank, and rank 0's sum."""
-    work = _Work(function, n, tasks)
+    work = _Work(function, n, tasks, None, contract)
     if 1 < n <= len(tasks) and sum(map(bool, work.done)) == 1:
         raise work.wrong("One rank did all tasks.", alone=True)
     work.check_sum()
 
 
 @check("{} ranks, tasks of {} s")
-def balanced_work(function, n, sizes):
+def balanced_work(function, n, sizes, contract=kit.PUBLISHED):
     """Check the same for known task sizes: even loads, and at most n - 1 messages."""
-    work = _Work(function, n, string.ascii_lowercase[: len(sizes)], sizes)
+    work = _Work(function, n, string.ascii_lowercase[: len(sizes)], sizes, contract)
     loads = [sum(work.size_of[task] for task in own) for own in work.done]
     allowed = ALLOWED * max(sum(sizes) / n, *sizes, 0)
     if max(loads) > allowed * (1 + 1e-9):
@@ -51,7 +68,8 @@ def balanced_work(function, n, sizes):
 class _Work:
     """A run on tasks; done: each rank's tasks. Raises if one was not done once."""
 
-    def __init__(self, function, n, tasks, sizes=None):
+    def __init__(self, function, n, tasks, sizes, contract):
+        self.contract = contract
         most = 2**24 // max(1, len(tasks))  # a float32 holds any sum
         self.results = {task: _random.randint(1, most) for task in tasks}
         self.tasks, self.done = tasks, [[] for _ in range(n)]
@@ -70,10 +88,16 @@ class _Work:
         return self.results[task]
 
     def check_sum(self):
-        """Raise if rank 0 has not returned the sum."""
-        right, yours = sum(map(self.results.get, self.tasks)), self.returned[0]
+        """Raise if the root, rank 0, has not returned the sum, or what is asked."""
+        results, n = [*map(self.results.get, self.tasks)], len(self.done)
+        roots = {"last rank": n - 1, "rank 1": 1 % n}
+        root, said = roots.get(self.contract.get("root"), 0), "sum"
+        right, yours = sum(results), self.returned[root]
+        if self.contract.get("operator") == "max":
+            right, said = max(results, default=0), "largest"
         if yours != right:
-            found = f"Rank 0: expected {right}, the sum of all results, yours {yours}."
+            found = f"Rank {root}: expected {right}, the {said} of all results, "
+            found += f"yours {yours}."
             silent = len(self.done) > 1 and not self.trace.messages()
             raise self.wrong(found, silent=silent, sum=not silent)
 
@@ -118,7 +142,7 @@ def _plain(value):
 
 
 @check("{} to {} workers, peak near {}, {}")
-def fit_usl(function, first, most, near, runs):
+def fit_usl(function, first, most, near, runs, contract=kit.PUBLISHED):
     """Check sigma, kappa and the peak of a system; runs: exact, or with one slow."""
     law, measured = draw_system(first, most, near, runs)
     yours = kit.call(_law_probe, function, measured, without=WITHOUT)
@@ -126,9 +150,18 @@ def fit_usl(function, first, most, near, runs):
         raise Wrong(f"It returned {yours}, not three numbers: sigma, kappa, peak.")
     within = EXACT if runs == "exact" else DISTURBED
     fits, high = compare(yours, law, within)
+    best, third = best_count(*law[1:]), "peak"
+    if contract.get("workers") == "half":
+        best, third = half_as_good(*law[1:]), "workers"
+        own = fits and runs != "exact"
+        meant = half_as_good(*map(float, yours[:2])) if own else best
+        high = yours[2] == meant  # of a disturbed run, that of the fit
+        high = (
+            high or min(abs(_worth(n, *law[1:]) - 0.5) for n in (best, best + 1)) < 1e-3
+        )
     if not (fits and high):
-        rows = ("expected", *law[1:], best_count(*law[1:])), ("yours", *yours)
-        line = "{:>8}: sigma {:.4g}, kappa {:.4g}, peak {:.4g}"
+        rows = ("expected", *law[1:], best), ("yours", *yours)
+        line = "{:>8}: sigma {:.4g}, kappa {:.4g}, " + third + " {:.4g}"
         found = "\n".join(line.format(*row) for row in rows)
         times = (yours[0] * law[0], yours[1] * law[0], yours[2])
         facts = {"fits": fits, "undivided": compare(times, law, within)[0]}
@@ -169,6 +202,18 @@ def best_count(sigma, kappa):
     peak = math.sqrt((1 - sigma) / kappa)
     beside = max(1, math.floor(peak)), math.ceil(peak)
     return max(beside, key=lambda n: throughput(n, 1, sigma, kappa))
+
+
+def half_as_good(sigma, kappa):
+    """Return the largest number of workers that each do half of what one does alone."""
+    n = 1
+    while _worth(n + 1, sigma, kappa) >= 0.5:
+        n += 1
+    return n
+
+
+def _worth(n, sigma, kappa):
+    return throughput(n, 1, sigma, kappa) / n
 
 
 def _law_probe(function, measured):

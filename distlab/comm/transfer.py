@@ -28,6 +28,7 @@ from distlab.errors import InvalidArgument, MessageMismatch
 from distlab.faults import Fault, Hang, Kill, corrupted
 from distlab.peers import Disagreement, check_peer, in_new_group
 from distlab.recorder import (
+    DISAGREED,
     IN,
     MOST_GROUPS,
     OUT,
@@ -36,6 +37,7 @@ from distlab.recorder import (
     Recorder,
     agreed,
     any_words,
+    unequal_splits,
 )
 from distlab.trace import members_of
 
@@ -233,10 +235,13 @@ class Transfers:
         Raises: Disagreement if another rank has entered a different one.
         """
         recorder, mine = self.recorder, agreed(words)
-        for rank in members_of(group, recorder.world_size):
-            entered = recorder.calls(rank, group) >= number
-            if entered and agreed(recorder.call(rank, number, group)) != mine:
-                raise Disagreement(words)
+        members = members_of(group, recorder.world_size)
+        entered = (rank for rank in members if recorder.calls(rank, group) >= number)
+        calls = {rank: recorder.call(rank, number, group) for rank in entered}
+        others = any(agreed(each) != mine for each in calls.values())
+        if others or (mine.startswith("all_to_all") and unequal_splits(calls, members)):
+            recorder.raise_flag(DISAGREED)
+            raise Disagreement(words)
 
     def _transfer(self, kind, *, out=None, into=None, start=None):
         sides = self._offer_sides(out, into)

@@ -1,4 +1,4 @@
-"""`distlab explain`: a diagnosis of a hanging job from its flight recorder dumps."""
+"""`distlab explain`: a diagnosis of a hanging job, from its notes or its dumps."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,27 +8,73 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.calls.progress import Progress
+from distlab.errors import InvalidArgument
 from distlab.flight import explain as explained
+from distlab.flight.reading import LOG_SUFFIXES
+from distlab.flight.watchdog import has_watchdog, read_logs
 
 __all__ = ["explain"]
 
+_FAULT = 2  # the status where a fault was found
+
 
 def explain(
-    dump: Annotated[
-        Path,
-        typer.Argument(help="A folder of dumps, one per rank, or folder/prefix."),
+    place: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders that a watched job keeps, one of each node; a folder of "
+            "dumps, one per rank, or folder/prefix; or logs of NCCL's watchdog."
+        ),
     ],
     page: Annotated[
-        Path | None, typer.Option(help="An .html file to write, with lanes.")
+        Path | None, typer.Option(help="An .html file to write, with lanes of dumps.")
     ] = None,
+    stacks: Annotated[
+        bool, typer.Option("--stacks", help="Show the stacks of watched ranks here.")
+    ] = False,
 ) -> None:
-    """Find the rank that a job of torch.distributed waits for, from its dumps."""
+    """Find the rank that a hanging or dead job of torch.distributed waits for.
+
+    The status is 2 where a fault was found, 0 where none was, 1 for bad input.
+    """
     console = Console()
-    with Progress(f"reading {dump}"):
-        found = explained(dump)
-    verdict, _, rest = str(found).partition("\n")
+    folders = [each for each in place if each.is_dir()]
+    if any(next(each.rglob("rank-*.json"), None) for each in folders):
+        said, found = _watched(folders, stacks)
+    elif logs := _logs(place):
+        log = read_logs(logs)
+        said, found = str(log), bool(log.faults)
+    elif len(place) > 1:
+        raise InvalidArgument("dumps are read from one folder: copy them together.")
+    else:
+        with Progress(f"reading {place[0]}"):
+            dumps = explained(place[0])
+        said, found = str(dumps), bool(dumps.faults)
+        if page is not None:
+            page.write_text(dumps.html(), encoding="utf-8")
+    verdict, _, rest = said.partition("\n")
     console.print(Text(verdict, "bold"), soft_wrap=True)
     console.print(Text(rest), soft_wrap=True)
-    if page is not None:
-        page.write_text(found.html(), encoding="utf-8")
+    if page is not None and page.exists():
         console.print(f"\nlanes: {page}", highlight=False)
+    if found:
+        raise typer.Exit(_FAULT)
+
+
+def _logs(places):
+    """Return the files that are logs with lines of NCCL's watchdog."""
+    files = [each for each in places if each.is_file()]
+    for folder in (each for each in places if each.is_dir()):
+        files += sorted(f for f in folder.iterdir() if f.suffix in LOG_SUFFIXES)
+    return [file for file in files if has_watchdog(file)]
+
+
+def _watched(folders, stacks):
+    """Return the diagnosis of a watched job; torch is loaded for it alone."""
+    with Progress("reading the ranks' notes"):
+        from distlab.launch.watched import WatchedJob, find_ranks
+
+        ranks = find_ranks(folders)
+        if not ranks:
+            raise InvalidArgument(f"no rank's notes in {folders[0]} can be read.")
+        return WatchedJob(ranks).explain(stacks=stacks)

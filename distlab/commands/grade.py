@@ -47,6 +47,8 @@ def grade(
     """
     console = Console(highlight=False)
     grading = opened(assignment)
+    for said in grading.contract:
+        console.print(Text(said), soft_wrap=True)
     submissions = _of(student, grading)
     for remark in grading.found.remarks:
         console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)

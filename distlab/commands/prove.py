@@ -1,5 +1,6 @@
 """`distlab prove`: exercises' checks, tested by right, wrong and mutated answers."""
 
+from itertools import product
 from typing import Annotated
 
 import typer
@@ -25,6 +26,12 @@ def prove(
             "the changes that still get all points by public cases.",
         ),
     ] = False,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead, prove the variant of this seed; may be given more than once."
+        ),
+    ] = None,
 ) -> None:
     """Grade the solution, its stubs and the variants in this process; show a table.
 
@@ -37,23 +44,33 @@ def prove(
         return _list_survivors(console, solutions)
     with Progress("loading the checks"):
         from distlab.checks.kit.check_proof import prove as prove_exercise
+        from distlab.checks.kit.check_proof import prove_variant
     faults = 0
-    for solution in solutions:
+    for solution, seed in product(solutions, variant or [""]):
         with Progress() as progress:
-            proof = prove_exercise(
-                solution,
-                lambda done, of, name: progress.count(done, of, "answers", [name]),
-            )
-        console.print(proof.table())
-        for words in proof.unmet:
-            console.print(Text(f"  No answer meets the hint {words[:60]!r}.", "dim"))
-        if not proof.faults:
-            console.print(f"✓ {proof.stem} is proven by {len(proof.rows)} answers.")
-        for fault in proof.faults:
-            console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
+
+            def show(done, of, name, progress=progress):
+                progress.count(done, of, "answers", [name])
+
+            if seed:
+                proof = prove_variant(solution, seed, show)
+            else:
+                proof = prove_exercise(solution, show)
+        _tell(console, proof)
         faults += len(proof.faults)
     if faults:
         raise typer.Exit(1)
+
+
+def _tell(console, proof):
+    """Print the table of a proof, the hints that no answer met, and its faults."""
+    console.print(proof.table())
+    for words in proof.unmet:
+        console.print(Text(f"  No answer meets the hint {words[:60]!r}.", "dim"))
+    if not proof.faults:
+        console.print(f"✓ {proof.stem} is proven by {len(proof.rows)} answers.")
+    for fault in proof.faults:
+        console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
 
 
 def _list_survivors(console, solutions):

@@ -50,7 +50,8 @@ def explain(place: str | Path) -> Explanation:
             del dumps[rank]
     if not dumps:
         raise InvalidArgument(f"no dump can be read: {'; '.join(unreadable.values())}")
-    job = RankDumps(dumps, dumps.keys() | unreadable.keys())
+    cut = frozenset(rank for rank, why in unreadable.items() if "is cut off" in why)
+    job = RankDumps(dumps, dumps.keys() | unreadable.keys(), cut)
     return Explanation(job, _notes(job, unreadable))
 
 

@@ -35,11 +35,13 @@ class RankDumps:
     """The dumps of all ranks.
 
     everyone: all ranks, also those without a dump. waiting: rank -> the call it is in.
-    lacking: rank -> the ranks that it waits for.
+    lacking: rank -> the ranks that it waits for. cut: those whose file is cut off.
     """
 
-    def __init__(self, dumps: dict[int, RankDump], ranks: set[int]):
-        self.dumps = dumps
+    def __init__(
+        self, dumps: dict[int, RankDump], ranks: set[int], cut: frozenset = frozenset()
+    ):
+        self.dumps, self.cut = dumps, cut
         found = {group for dump in dumps.values() for group in dump.collectives}
         found |= {each.group for dump in dumps.values() for each in dump.unfinished}
         self.groups = sorted(found, key=lambda group: (len(group.name), group.name))

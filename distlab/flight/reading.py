@@ -25,6 +25,7 @@ from distlab.errors import InvalidArgument
 
 __all__ = [
     "DEFAULT",
+    "LOG_SUFFIXES",
     "FlightEntry",
     "FlightOperation",
     "Group",
@@ -86,8 +87,9 @@ def _tensors(sizes, dtypes):
     return f"{len(sizes)} × {'/'.join(sorted(kinds))}, {elements:,} elements"
 
 
+LOG_SUFFIXES = (".out", ".err", ".log", ".txt")  # of a job's output, which is no dump
 DEFAULT = "default_pg"  # torch's name for the group of all ranks
-_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)?")
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\D\w*)?")
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d|/torch/(distributed|nn|autograd|_)|^<"
 )
@@ -154,6 +156,8 @@ def files_of(place: Path) -> dict[int, Path]:
     found = defaultdict(dict)
     for path in folder.iterdir() if folder.is_dir() else ():
         match = _NUMBERED.fullmatch(path.name)
+        if path.suffix in LOG_SUFFIXES:
+            continue
         if match and path.name.startswith(prefix) and path.is_file():
             kind = f"{match[1]}N{match[3] or ''}"
             found[kind][int(match[2])] = path
@@ -161,6 +165,9 @@ def files_of(place: Path) -> dict[int, Path]:
         raise InvalidArgument(
             f"{place} has no dumps: one file per rank, such as nccl_trace_rank_0."
         )
+    kinds = list(found.values())
+    if len(kinds) > 1 and len(set().union(*kinds)) == sum(map(len, kinds)):
+        found = {"": {rank: path for kind in kinds for rank, path in kind.items()}}
     if len(found) > 1:
         raise InvalidArgument(
             f"{place} has files of several kinds: {', '.join(sorted(found))}. Say "
@@ -212,6 +219,11 @@ def _why(error, path):
     return f"is not what torch writes ({type(error).__name__}: {error})"
 
 
+def _types(given):
+    """Return the types of tensors; some writers give one string for all."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 class _Compact:
     """A converter of dumps to their compact form, which shares equal objects."""
 
@@ -222,6 +234,11 @@ class _Compact:
     def __call__(self, dump: dict) -> RankDump:
         """Return the compact form of a dump."""
         version, made = str(dump["version"]), RankDump()
+        if any("collective_seq_id" not in entry for entry in dump["entries"][:1]):
+            raise InvalidArgument(
+                "is too old: it has no collective_seq_id, which PyTorch 2.4 and later "
+                "write, and by which calls of two ranks are compared"
+            )
         if not version.startswith("2."):
             raise InvalidArgument(f"is in version {version} of the format; 2 is known")
         config = {}
@@ -266,8 +283,8 @@ class _Compact:
     def _call(self, entry, group):
         """Return the call in words, its peers if it is a send or receive, its state."""
         backend, _, name = entry["profiling_name"].partition(":")
-        inputs = tuple(map(tuple, entry["input_sizes"])), tuple(entry["input_dtypes"])
-        made = tuple(map(tuple, entry["output_sizes"])), tuple(entry["output_dtypes"])
+        inputs = tuple(map(tuple, entry["input_sizes"])), _types(entry["input_dtypes"])
+        made = tuple(map(tuple, entry["output_sizes"])), _types(entry["output_dtypes"])
         key = name, inputs, made, group
         if key not in self._calls:
             self._calls[key] = signature(name, inputs, made, group.ranks)

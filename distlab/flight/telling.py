@@ -64,7 +64,7 @@ def verdict(job: RankDumps, fault: Fault | None) -> str:
         return f"{waits} {call}, which the other side has called, and it does not end"
     alive = [rank for rank in fault.ranks if rank in job.dumps]
     dead = [rank for rank in fault.ranks if rank not in job.dumps]
-    left = f"{ranks_in_words(dead)} left no dump" if dead else ""
+    left = f"{ranks_in_words(dead)} left {_no_dump(job, dead)}" if dead else ""
     if not alive:
         return f"{left}, and {waits} {call}"
     call = f"the other side of {call}" if at.peers else call
@@ -111,10 +111,17 @@ def _doings(job, fault):
     return lines[:_SHOWN] + ([more] if left else [])
 
 
+def _no_dump(job, ranks):
+    whole = "a dump that is cut off" if job.cut.issuperset(ranks) else "no dump"
+    return (
+        "no whole dump" if job.cut.intersection(ranks) and whole == "no dump" else whole
+    )
+
+
 def doing(job: RankDumps, rank: int) -> str:
     """Return the activity of `rank` in words, with {waits} or {has} as its verb."""
     if rank not in job.dumps:
-        return "left no dump"
+        return f"left {_no_dump(job, [rank])}"
     at = job.waiting.get(rank)
     last = at or job.dumps[rank].last
     if last is None:
@@ -160,6 +167,10 @@ def _advice(job, fault):
         )
     who = ranks_in_words(fault.ranks)
     if not set(fault.ranks) <= job.dumps.keys():
+        if job.cut.issuperset(fault.ranks):
+            return (
+                f"Look for a whole dump of {who}: was the disk full, or the job killed?"
+            )
         return f"Read the output of {who}: what is killed or crashes leaves no dump."
     return (
         f"Look at what {who} ran after its last call: a branch that skips one, a batch "

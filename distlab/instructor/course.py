@@ -119,6 +119,22 @@ class Course:
                 f"`nbgrader generate_assignment {assignment} --force` says more."
             )
 
+    def release(self, assignment: str) -> None:
+        """Make the release version and enter it into the gradebook, by nbgrader.
+
+        Raises: CourseUnusable, with nbgrader's message.
+        """
+        self.directory.assignment_id = assignment
+        converter = GenerateAssignment(coursedir=self.directory, parent=self.app)
+        converter.force = True
+        try:
+            converter.start()
+        except (NbGraderException, OSError) as error:
+            raise CourseUnusable(
+                f"nbgrader could not release {assignment}: {error}\n"
+                f"`nbgrader generate_assignment {assignment} --force` says more."
+            )
+
     def names_collected(self, assignment: str) -> dict[str, str]:
         """Return student -> the name of the file or folder that was collected."""
         path = self.root / ".distlab" / assignment / "collected.json"

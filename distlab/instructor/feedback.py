@@ -3,14 +3,13 @@
 import re
 from html import escape
 
-from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 
+from distlab.instructor.formulas import markdown_to_html
 from distlab.instructor.safe_outputs import MARK, text
 from distlab.instructor.skeleton import visible
 
@@ -36,34 +35,13 @@ _ALONE = (
 _MATHJAX = re.compile(r"<!-- Load mathjax.*?End of mathjax configuration -->", re.S)
 
 
-class _WithFormulas(IPythonRenderer):
-    """A renderer of text whose formulas are MathML, which needs no script."""
-
-    def inline_math(self, body):
-        return _formula(body, "inline")
-
-    def block_math(self, body):
-        return _formula(body, "block")
-
-
-def _with_formulas(source):
-    return MarkdownWithMath(renderer=_WithFormulas(escape=False)).render(source)
-
-
-def _formula(body, display):
-    try:
-        return convert(body, display=display)
-    except Exception:  # a student's text can provoke any
-        return f"<code>{escape(body)}</code>"
-
-
 class FeedbackPage(HTMLExporter):
     """nbgrader's page, whose index names a step by the heading above its grade cell."""
 
     def default_filters(self):
         """Yield the filters of the page's template, by name."""
         yield from super().default_filters()
-        yield "markdown2html", _with_formulas
+        yield "markdown2html", markdown_to_html
 
     def from_notebook_node(self, nb, resources=None, **kw):
         """Return the page of a notebook."""

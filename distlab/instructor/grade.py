@@ -46,6 +46,7 @@ from distlab.instructor.gradebook import (
 )
 from distlab.instructor.notebook_choice import choose, plain_files
 from distlab.instructor.notebook_reader import Unreadable
+from distlab.instructor.release import Release
 from distlab.instructor.submissions import Submission, find_submissions, timestamp_of
 from distlab.patience import patience
 from distlab.processes.child import die_with
@@ -69,6 +70,7 @@ class Grading:
     """One assignment of the course in the working directory, open for grading.
 
     found: the submissions. steps: the graded cells. log: the file of nbgrader's log.
+    contract: sentences on the variant that is graded, none for the published exercise.
     students: those in the gradebook before, see `students_of`.
 
     Raises: CourseUnusable if nbgrader cannot work here, or it is open elsewhere.
@@ -96,6 +98,7 @@ class Grading:
         students = set(self.students)
         self.found = find_submissions(submitted, self.assignment, known, students)
         self._graded_by = self._fingerprint_of_check()
+        self.contract = self._read_contract()
 
     def release(self) -> None:
         """Close the lock's file in a fork; the parent keeps the lock."""
@@ -106,6 +109,17 @@ class Grading:
         facts = self.facts(submission.student)
         known = facts.get("submitted"), facts.get("graded_by")
         return known == (_fingerprint(submission.folder), self._graded_by)
+
+    def _read_contract(self):
+        """Return sentences on the released variant; [] if it is none.
+
+        Raises: CourseUnusable if the solution is no longer that variant's.
+        """
+        release = Release(self.course, self.assignment)
+        release.check_seed()
+        if not release.seed:
+            return []
+        return [f"The variant of seed {release.seed}:", *release.sentences()]
 
     def forget(self, submissions: list[Submission]) -> None:
         """Make submissions count as not graded until they are graded again."""

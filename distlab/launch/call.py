@@ -19,13 +19,14 @@ from distlab.errors import NotSerializable
 from distlab.faults import Fault, Slow
 from distlab.launch.waits import begun_in_vain, disagreement, stuck_ranks
 from distlab.processes import Ended, FrameReceived, Lines, Processes, Slowdown
-from distlab.recorder import SharedTrace
+from distlab.recorder import DISAGREED, SharedTrace
 from distlab.trace import members_of
 
 __all__ = ["TICK_S", "Failure", "RankOutcome", "RunningCall", "read_outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 1.0
+_BLAMED_S = 2.0  # for the stack of a rank that the others may wait for
 _SILENT_S = 1.5
 _SIDES_S = 0.5  # wait for other ranks after a mismatched collective
 _LOOKS, _STILL_S = 5, 0.005  # retries if ranks move while their stacks are read
@@ -89,7 +90,7 @@ class RunningCall:
         self._console = console
         slow = ((f.rank, f.factor) for f in faults if isinstance(f, Slow))
         self._slowdown = Slowdown(processes, slow)
-        self._suspects, self._last = None, {}
+        self._suspects, self._last, self._caught_at = None, {}, 0.0
         self._next_look = time.monotonic() + TICK_S
 
     def go_on(self) -> None:
@@ -182,7 +183,15 @@ class RunningCall:
             self._take(self._processes.poll(0.01))
 
     def _look_for_stuck(self):
-        """Raise if the same ranks were stuck, in the same calls, at the last look."""
+        """Raise if the same ranks were stuck, in the same calls, at the last look.
+
+        A mismatch that the code has caught, and goes on after, ends the call, too.
+        """
+        busy = set(range(self._board.world_size)) - set(self.outcomes)
+        disagreed = any(self._board.flags(rank) & DISAGREED for rank in busy)
+        self._caught_at = (self._caught_at or time.monotonic()) if disagreed else 0.0
+        if disagreed and time.monotonic() - self._caught_at > _GRACE_S:
+            raise self.failure("disagreement")
         self._board.presumed = self._waiting_in_silence()
         stuck = stuck_ranks(self._board, set(self.outcomes))
         suspects = {rank: self._board.now(rank) for rank in stuck}
@@ -208,10 +217,16 @@ class RunningCall:
         self._slowdown.release()
         busy = set(range(self._board.world_size)) - set(self.outcomes)
         stacks = self._stacks(busy, 1.0 if kind == "interrupted" else 0.2)
+        if blamed := {r for r in busy if not stacks.get(r) and self._blamed(r)}:
+            stacks |= self._processes.stacks(blamed, _BLAMED_S)
         self._take(self._processes.poll(0))
         return Failure(
             kind, first, outcomes=dict(self.outcomes), stacks=stacks, **facts
         )
+
+    def _blamed(self, rank):
+        """Return True if the others may wait for what this rank computes."""
+        return self._board.now(rank).state == "running"
 
     def _stacks(self, busy, wait_s):
         """Return the stacks of these ranks, read again if one of them has moved."""

@@ -7,6 +7,7 @@ Python frames above it, or from their absence between it and autograd.
 
 import functools
 import itertools
+import re
 import sys
 import weakref
 from bisect import bisect, bisect_left
@@ -17,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 __all__ = ["OBJECTS", "CallOrigin", "in_backward"]
 
+_PASSED = re.compile("/torch/|/launch/cuda_on_cpu.py")
 _ENGINE = "torch/autograd/graph.py"
 _SORTED = "rebuilt_per_bucket_param_indices"
 OBJECTS = {"all_gather_object", "broadcast_object_list", "gather_object"}
@@ -135,7 +137,7 @@ def _layout(module, order):
 
 def _owner(frame):
     """Return the origin of a collective from the frames of torch above it, or ""."""
-    while frame is not None and "/torch/" in frame.f_code.co_filename:
+    while frame is not None and _PASSED.search(frame.f_code.co_filename):
         place, name = frame.f_code.co_filename, frame.f_code.co_name
         if name in OBJECTS:
             return f"{name}'s *"

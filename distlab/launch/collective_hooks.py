@@ -14,23 +14,28 @@ one of the corresponding `Comm`, the world's or a subgroup's.
 
 import functools
 import inspect
+import json
 import math
+import os
+import sys
 import threading
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from distlab.calls.failure_location import described, whereabouts
 from distlab.comm import Comm
 from distlab.launch.call_origin import OBJECTS, CallOrigin, in_backward
 from distlab.launch.seen_work import SeenWork
 from distlab.patience import patience
-from distlab.recorder import DESTROYED, THREADED
+from distlab.recorder import DESTROYED, THREADED, with_extra
 from distlab.trace import group_name
 
-__all__ = ["refuse", "watch"]
+__all__ = ["new_groups", "refuse", "watch"]
 
 # The methods of a process group, each with the function of torch.distributed that it
 # implements, and the position of the argument with the tensors that ranks agree on.
@@ -64,6 +69,11 @@ _NEW = {
     "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
     "alltoall_base": "all_to_all_single",
 }
+_SPLITS = {  # method -> what it sends to and expects from each member, as words
+    name: lambda given: _pieces_of_one(*given[:4])
+    for name in ("alltoall_base", "all_to_all_single")
+}
+_SPLITS["alltoall"] = lambda given: _in_words(*map(_sizes, given[1::-1]))
 _FUNCTIONS = {function for function, _ in _METHODS.values()}
 _FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", *OBJECTS}
 _SHOWN_SHAPES = 4
@@ -155,6 +165,7 @@ class CollectiveHooks:
         self.comm_of = comm_of
         self.call_origin = CallOrigin(self.hold_at_end)
         self.groups, self.on_gpu, self.open = Counter(), deque(), set()
+        os.register_at_fork(after_in_child=self.open.clear)
         self._thread = threading.get_ident()
 
     def enter(self, group, method: str, args: tuple, kwargs: dict) -> "SeenWork | None":
@@ -162,6 +173,9 @@ class CollectiveHooks:
 
         Raises: Disagreement if another rank of the group entered a different one.
         """
+        if group.pid != os.getpid():
+            _report_fork(_METHODS[method][0])
+            return None
         comm = self.comm_of()
         if not comm or group.key is None or not comm.recorder.knows(group.key):
             return None
@@ -174,9 +188,14 @@ class CollectiveHooks:
         options = kwargs.get("opts") or next(iter(given[-1:]), None)
         tensors = [] if where is None else list(_tensors(given[where]))
         agreed = [_shapes(tensors), *_options(options, group.members)]
-        words = f"{name}({', '.join(filter(None, agreed))})"
         own = self.call_origin.take(comm.recorder, group, tensors)
+        if own.partition("'")[0] in OBJECTS:  # two of torch's collectives, in any order
+            agreed.append("object")
+        words = f"{name}({', '.join(filter(None, agreed))})"
         words += own and f"\n{own}"
+        pieces = _SPLITS[method](given) if method in _SPLITS else ""
+        if pieces or sys.exc_info()[0]:
+            words = with_extra(words, _handled(), pieces)
         number = comm.recorder.enter_call(words, group.key)
         comm.check_agreement(number, words, group.key)
         whose = own.partition("\n")[0]
@@ -232,7 +251,7 @@ def _seen_group(hooks):
     class SeenGroup(_Plain):
         """A process group whose collectives `hooks` records.
 
-        key: its name in the notes; None until its members are known.
+        key: its name in the notes; None until its members are known. pid: its process.
         members: its ranks in the world. comm: the Comm that records its messages.
         plain: torch's own, over the same backend, which does the work. An override that
         calls its base method holds the GIL, and a thread of gloo that holds gloo's lock
@@ -243,6 +262,7 @@ def _seen_group(hooks):
 
         def __init__(self, store, rank, size):
             super().__init__(rank, size)  # required for a subclass's overrides
+            self.pid = os.getpid()
             self.plain = _Plain(store, rank, size)
 
         def get_group_store(self):
@@ -307,6 +327,33 @@ def _shape(tensor):
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
+def _sizes(tensors):
+    return [tensor.numel() for tensor in tensors]
+
+
+def _pieces_of_one(output, input, output_splits, input_splits):
+    """Return the pieces of an all-to-all of one tensor, in elements."""
+    sides = []
+    for tensor, rows in ((input, input_splits), (output, output_splits)):
+        each = tensor.numel() // max(1, len(tensor)) if tensor.dim() else 1
+        sides.append([count * each for count in rows])
+    return _in_words(*sides) if all(sides) else ""
+
+
+def _in_words(out, into):
+    return "|".join(",".join(map(str, side)) for side in (out, into))
+
+
+def _handled():
+    """Return the exception that the caller is handling, as JSON, or ""."""
+    error = sys.exc_info()[1]
+    if error is None or isinstance(error, StopIteration | SystemExit):
+        return ""
+    facts = described(error)
+    kept = facts["message"][:400].replace("\n", " "), facts["frames"][-6:]
+    return json.dumps({"type": facts["type"], "message": kept[0], "frames": kept[1]})
+
+
 def _options(options, members):
     """Yield further arguments that ranks agree on: the operation, the root's rank."""
     if hasattr(options, "reduceOp"):
@@ -321,20 +368,50 @@ def _operation(op):
 
 
 def _meet_for_group(comm_of, call):
-    """Wrap new_group to record it as a collective of all ranks, which it implies."""
+    """Wrap new_group, which every rank must call, though only members wait in it."""
     signature = inspect.signature(call)
+    all_wait = getattr(distributed_c10d, "_is_barrier_after_init", lambda: 1)() == 1
 
     def met(*args, **kwargs):
         given = signature.bind(*args, **kwargs).arguments
-        comm = comm_of()
+        comm, ranks = comm_of(), given.get("ranks")
         if not comm or given.get("use_local_synchronization"):
             return call(*args, **kwargs)
-        ranks = given.get("ranks")
         words = f"new_group({'' if ranks is None else list(ranks)})"
-        with comm.meeting("collective", words, "new_group"):
+        among = "" if ranks is None or all_wait else group_name(ranks, "new")
+        if among and comm.recorder.knows(new_groups(comm.world_size)):
+            line = f"{words}\n\n\n{whereabouts(_stack())}"
+            number = comm.recorder.enter_call(line, new_groups(comm.world_size))
+            comm.check_agreement(number, words, new_groups(comm.world_size))
+        if comm.rank not in (ranks or [comm.rank]) or not comm.recorder.knows(among):
+            return call(*args, **kwargs)
+        with comm.meeting("collective", words, "new_group", among):
             return call(*args, **kwargs)
 
     return met
+
+
+def new_groups(world_size: int) -> str:
+    """Return the name under which the ranks count their calls of new_group."""
+    return group_name(range(world_size), "new")
+
+
+def _stack():
+    """Return this thread's frames, innermost first."""
+    found = traceback.extract_stack(sys._getframe(1))
+    return [(frame.filename, frame.lineno, frame.name) for frame in found[::-1]]
+
+
+@functools.cache
+def _report_fork(name):
+    """Print, once, that a fork uses its parent's connections."""
+    print(
+        f"A fork of rank {os.environ.get('RANK')} called {name}() on a process group "
+        f"of its parent{whereabouts(_stack())}\nIt shares the connections but has none "
+        "of the threads that serve them: a group is of the process that made it.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _message(comm_of, call, name, ready=_in_group):

@@ -7,7 +7,7 @@ from distlab.calls.failure_location import learners_frames, whereabouts
 from distlab.faults import Fault, Kill
 from distlab.launch.call import Failure
 from distlab.launch.waits import waits_for
-from distlab.recorder import DESTROYED, Now, SharedTrace, phase_of, shown
+from distlab.recorder import DESTROYED, ENDING, Now, SharedTrace, phase_of, shown
 from distlab.trace import members_of, mesh_dimension_of
 
 __all__ = ["WAY", "Scene", "call_in_words", "group_in_words", "how_it_died"]
@@ -42,6 +42,8 @@ class Scene:
         if outcome is None:
             return f"rank {rank} {self._waiting(rank)}"
         if outcome.how == "returned":
+            if "left" in outcome.details:
+                return f"rank {rank} had left by {outcome.details['left']}"
             left = self.board.flags(rank) & DESTROYED
             destroyed = ", its process group destroyed" if left else ""
             return f"rank {rank} had returned{self.after_passes(rank)}{destroyed}"
@@ -51,8 +53,9 @@ class Scene:
             return f"rank {rank} lost its connection"
         if outcome.how == "raised":
             return f"rank {rank} raised {outcome.details['type']}, later"
-        if "why" in outcome.details:
-            return f"rank {rank} was lost with its node"
+        if (why := outcome.details.get("why")) is not None:
+            own = why.startswith(f"rank {rank} ")
+            return why if own else f"rank {rank} was lost with its node"
         return f"rank {rank} {how_it_died(outcome.value)}"
 
     def after_passes(self, rank: int) -> str:
@@ -90,9 +93,14 @@ class Scene:
             return "hung, as planned"
         if self._fault_fired(rank, "kill"):
             return "was being killed, as planned"
+        if self.board.flags(rank) & ENDING:
+            threads = self.trace.of(rank, "mark")[-1].label
+            return f"had reached its end, and waited for {threads}"
         if learners_frames(self._stack(rank)):
             return "was running"
-        return "was starting or ending its call"
+        if self._stack(rank):
+            return "was starting or ending its call"
+        return "was running, and did not answer when its stack was asked for"
 
     def call(self, rank: int, now: Now) -> str:
         """Return the call of a blocked rank, its group, and its origin, in words."""

@@ -1,5 +1,9 @@
 """The diagnosis of a failed world: the first rank to fail, the cause, all others."""
 
+import json
+import os
+import re
+import signal
 from collections.abc import Sequence
 
 from distlab.calls.failure_location import source_lines
@@ -17,15 +21,34 @@ from distlab.launch.call import Failure
 from distlab.launch.scene import Scene, group_in_words, how_it_died, ranks_in_words
 from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.patience import limit_in_words, more_patience
-from distlab.recorder import DESTROYED, SharedTrace, agreed, shown
+from distlab.recorder import (
+    DESTROYED,
+    THREADED,
+    SharedTrace,
+    agreed,
+    handled,
+    shown,
+    unequal_splits,
+)
 from distlab.trace import members_of
 
 __all__ = ["progress", "tell"]
 
 _SHOWN_RANKS = 16
+_TIMED_OUT = re.compile(
+    r"(?:failed to pass monitoredBarrier in|Timed out waiting|Timeout\(ms\)=) ?(\d+)"
+)
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
 _KEEP_IT = "--page out.html and --trace out.json keep what led here."
 _NONE_FREES = "No message is in flight that could free any of them."
+_DETAIL = (
+    "    TORCH_DISTRIBUTED_DEBUG=DETAIL is set, under which torch itself crashes in\n"
+    "    DDP on gloo (2.13): unset it. distlab compares all collectives without it."
+)
+_ONE_GROUP_EACH = (
+    "    Threads of one rank call collectives of the same group, in no fixed order:\n"
+    "    give each thread a group of its own."
+)
 _SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
 # Advice on errors whose message has these words.
 _FOR_CELLS = {
@@ -117,6 +140,8 @@ class _Story:
         details = first.details
         message = details["message"]
         said = f"{details['type']}: {message}" if message else details["type"]
+        if told := self._timed_out() or self._left_early():
+            return told
         if "exit_status" in details:
             said = f"SystemExit, and so left with exit status {details['exit_status']}"
         lines = [f"rank {first.rank} raised {said}", ""]
@@ -129,6 +154,46 @@ class _Story:
         lines += [f"    {self.advice[known]}" for known in self.advice if known in said]
         return self._write(RankRaised, lines, first.rank, first.value)
 
+    def _timed_out(self):
+        """Return the error about the ranks that did not come in time, None if none.
+
+        Each rank that waited raises, and blames another that waited.
+        """
+        ends = [self.failure.first, *self.failure.outcomes.values()]
+        said = "\n".join(outcome.details.get("message", "") for outcome in ends)
+        found = _TIMED_OUT.search(said)
+        first = self.failure.first.rank
+        for group in self.board.groups(first) if found else ():
+            number, size = self.board.calls(first, group), self.board.world_size
+            members = members_of(group, size)
+            missing = [r for r in members if self.board.calls(r, group) < number]
+            if not missing:
+                continue
+            words = shown(self.board.call(first, number, group))
+            seconds = float(found[1]) / 1000
+            waited = [r for r in members if r not in missing]
+            cause = (
+                f"{ranks_in_words(missing)} did not reach {words}, in which "
+                f"{ranks_in_words(waited)} waited, within {seconds:g} s"
+            )
+            doing = "; ".join(
+                self.scene.doing(r) + self.scene.where(r) for r in missing[:3]
+            )
+            lines = [cause, "", f"    {doing}."]
+            lines.append("    If it needs that long, give the group a longer timeout=.")
+            return self._write(WorldTimeout, lines, missing[0], cause)
+        return None
+
+    def _left_early(self):
+        """Return the error about a rank whose exit broke the first one's connection."""
+        first = self.failure.first
+        left = [o for o in self.failure.outcomes.values() if "left" in o.details]
+        if not (left and first.details.get("communication")):
+            return None
+        rank, how = left[0].rank, left[0].details["left"]
+        cause = f"rank {rank} left by {how}, and the others lost their connection"
+        return self._write(CollectiveMismatch, [cause], rank, cause)
+
     def _died(self):
         first = self.failure.first
         how = how_it_died(first.value, self.scene.planned())
@@ -139,6 +204,8 @@ class _Story:
             lines.append(f"    {last}")
         elif self.noted and "starting" not in first.details:
             lines.append("    It had not finished any Comm call.")
+        detail = os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL"
+        lines += [_DETAIL] if detail and first.value == -signal.SIGSEGV else []
         said = filter(str.strip, self.scene.last_words().splitlines())
         said = [line for line in said if not line.startswith("frame #")]  # of C++
         lines += [f"    It said: {line}" for line in said[-6:]]
@@ -207,6 +274,10 @@ class _Story:
 
     def _called_another(self, number, group, calls):
         """Return the error that names every side of a mismatch, the largest last."""
+        among = group_in_words(group, self.board.world_size)
+        pieces = unequal_splits(calls, members_of(group, self.board.world_size))
+        if pieces and len(set(map(agreed, calls.values()))) == 1:
+            return self._other_pieces(*pieces, f"{number}{among}", calls)
         sides = {}
         for rank, call in calls.items():
             sides.setdefault(agreed(call), []).append(rank)
@@ -214,16 +285,66 @@ class _Story:
         odd = ordered[0]
         cause = ", ".join(
             f"{ranks_in_words(ranks)} called {shown(calls[ranks[0]])}"
+            f"{self._after(ranks, calls)}"
             for ranks in ordered
         )
-        among = group_in_words(group, self.board.world_size)
+        first = f"ranks disagree about collective {number}{among}: {cause}"
         lines = [
-            f"ranks disagree about collective {number}{among}: {cause}",
+            first,
+            f"    {self.scene.doing(odd[0])}{self.scene.where(odd[0])}",
             "",
             "    Every rank must call the same collectives, in the same order,",
             "    with the same shape and type.",
         ]
-        return self._write(CollectiveMismatch, lines, odd[0], cause)
+        if any(self.board.flags(rank) & THREADED for rank in calls):
+            lines.append(_ONE_GROUP_EACH)
+        if self.failure.first is None:
+            lines.append("    The exception that this raises here was caught.")
+        return self._write(
+            CollectiveMismatch, self._handled(calls, lines), odd[0], cause
+        )
+
+    def _after(self, ranks, calls):
+        """Return " after 5 backward passes" of ranks that differ in it from others."""
+        passes = {self.board.passes(rank) for rank in calls}
+        own = {self.scene.after_passes(rank) for rank in ranks}
+        return min(own) if len(passes) > 1 and len(own) == 1 else ""
+
+    def _other_pieces(self, sender, receiver, sent, expected, which, calls):
+        """Return the error about an all-to-all in which two ranks mean other sizes."""
+        cause = (
+            f"rank {receiver} expects {expected} elements from rank {sender}, which "
+            f"sends {sent}, in {shown(calls[sender])}"
+        )
+        lines = [
+            cause,
+            "",
+            f"    It is collective {which}. What rank r sends to rank q",
+        ]
+        lines.append(
+            "    must be as long as what q expects from r: exchange the sizes."
+        )
+        return self._write(CollectiveMismatch, lines, receiver, cause)
+
+    def _handled(self, calls, lines):
+        """Return the lines, with an exception first whose handler called a collective.
+
+        calls: rank -> the words of a collective.
+        """
+        for rank, words in calls.items():
+            facts = json.loads(handled(words) or "{}")
+            if not facts or facts["type"] == "Disagreement":
+                continue
+            said = f"{facts['type']}: {facts['message']}".rstrip(": ")
+            called = shown(words)
+            first = f"rank {rank} was handling {said}, and called {called} meanwhile"
+            return [
+                first,
+                *source_lines(facts["frames"])[-2:],
+                "",
+                f"    So {lines[0]}.",
+            ]
+        return lines
 
     def _never_called(self):
         notes = [self.board.now(rank) for rank in self.failure.stuck]
@@ -245,6 +366,9 @@ class _Story:
         returned = all(rank in self.failure.outcomes for rank in missing)
         known = returned and len(afters) == 1 and min(afters)
         after = f"returned{min(afters)} and " if known else ""
+        left = self.failure.outcomes.get(missing[0])
+        if left and "left" in left.details and len(missing) == 1:
+            after = f"left by {left.details['left']}, and "
         during = self.scene.pass_of(inside[0], now[inside[0]])
         cause = (
             f"{ranks_in_words(missing)} {after}never called {where}, "
@@ -252,7 +376,15 @@ class _Story:
         )
         among = group_in_words(group, self.board.world_size) or " of this world"
         lines = [cause, "", f"    It is collective {number}{among}. {doing}."]
-        return self._write(CollectiveMismatch, lines, missing[0], cause)
+        inside = {rank: self.board.now(rank) for rank in missing}
+        calls = {
+            rank: self.board.call(rank, now.call, now.group)
+            for rank, now in inside.items()
+            if now.call >= 0
+        }
+        return self._write(
+            CollectiveMismatch, self._handled(calls, lines), missing[0], cause
+        )
 
     def _unfinished(self):
         """Return (running ranks, a verb, text about ranks that wait for them)."""

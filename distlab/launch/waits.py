@@ -9,7 +9,16 @@ remain without all that may still move are stuck forever: this needs no time-out
 Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND-OR model.
 """
 
-from distlab.recorder import IN, OUT, THREADED, Now, SharedTrace, agreed, shown
+from distlab.recorder import (
+    IN,
+    OUT,
+    THREADED,
+    Now,
+    SharedTrace,
+    agreed,
+    shown,
+    unequal_splits,
+)
 from distlab.trace import members_of
 
 __all__ = ["begun_in_vain", "cycle_among", "disagreement", "stuck_ranks"]
@@ -115,6 +124,8 @@ def disagreement(board: SharedTrace) -> tuple[int, str, dict[int, str]] | None:
         for number in range(max(1, last - 60), last + 1):
             entered = [rank for rank, count in counts.items() if count >= number]
             calls = {rank: board.call(rank, number, group) for rank in entered}
-            if len(set(map(agreed, calls.values()))) > 1:
+            if len(set(map(agreed, calls.values()))) > 1 or unequal_splits(
+                calls, members_of(group, len(everyone))
+            ):
                 return number, group, calls
     return None

@@ -10,6 +10,14 @@ search(llama, cluster, run).best
 
 from distlab.plan.cluster import GPUS, Gpu, GpuCluster
 from distlab.plan.formulas import FORMULAS
+from distlab.plan.gang import (
+    ClusterJob,
+    JobSchedule,
+    place_all_or_none,
+    place_one,
+    schedule,
+)
+from distlab.plan.job_files import JobFiles
 from distlab.plan.layout import PRECISIONS, Layout, Precision, TrainingRun
 from distlab.plan.plan import Plan, plan
 from distlab.plan.published import published_models, published_rows
@@ -19,16 +27,22 @@ __all__ = [
     "FORMULAS",
     "GPUS",
     "PRECISIONS",
+    "ClusterJob",
     "Gpu",
     "GpuCluster",
+    "JobFiles",
+    "JobSchedule",
     "Layout",
     "LayoutSearch",
     "Plan",
     "Precision",
     "TrainingRun",
     "pareto",
+    "place_all_or_none",
+    "place_one",
     "plan",
     "published_models",
     "published_rows",
+    "schedule",
     "search",
 ]

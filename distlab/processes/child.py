@@ -16,6 +16,7 @@ from itertools import pairwise
 from distlab.processes.wire import Disconnected, FrameReader, receive_frame, send_frame
 
 __all__ = [
+    "INTERRUPT_SIGNAL",
     "STACKS_SIGNAL",
     "Child",
     "die_with",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 STACKS_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2 - 7) + 7
+# The owner's Ctrl-C: that of a terminal comes before anyone could ask for the stacks.
+INTERRUPT_SIGNAL = STACKS_SIGNAL - 1
 _PR_SET_PDEATHSIG = 1
 
 _current = None

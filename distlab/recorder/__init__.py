@@ -20,28 +20,39 @@ region, so there are no locks. Four kinds of note:
 from distlab.recorder.changes import NotesReader
 from distlab.recorder.layout import (
     DESTROYED,
+    DISAGREED,
+    ENDING,
     IN,
     MOST_GROUPS,
     OUT,
     THREADED,
     UNKNOWN_SIZE,
+    BlockLayout,
     Now,
     Post,
     agreed,
     any_words,
+    handled,
     phase_of,
+    region_alone,
+    region_of,
     shown,
+    unequal_splits,
+    with_extra,
 )
 from distlab.recorder.recorder import Recorder
 from distlab.recorder.shared_trace import SharedTrace
 
 __all__ = [
     "DESTROYED",
+    "DISAGREED",
+    "ENDING",
     "IN",
     "MOST_GROUPS",
     "OUT",
     "THREADED",
     "UNKNOWN_SIZE",
+    "BlockLayout",
     "NotesReader",
     "Now",
     "Post",
@@ -49,6 +60,11 @@ __all__ = [
     "SharedTrace",
     "agreed",
     "any_words",
+    "handled",
     "phase_of",
+    "region_alone",
+    "region_of",
     "shown",
+    "unequal_splits",
+    "with_extra",
 ]

@@ -1,20 +1,21 @@
-"""Layout of the shared memory block, and the reading of it on both sides."""
+"""BlockLayout of the shared memory block, and the reading of it on both sides."""
 
 import copy
 import mmap
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["DESTROYED", "IN", "MOST_GROUPS", "OUT", "THREADED"]
+__all__ = ["DESTROYED", "DISAGREED", "ENDING", "IN", "MOST_GROUPS", "OUT", "THREADED"]
 __all__ += ["BlockLayout", "Notes", "Now", "Post"]
-__all__ += ["agreed", "any_words", "phase_of", "shown"]
+__all__ += ["agreed", "any_words", "handled", "phase_of", "region_alone", "region_of"]
+__all__ += ["shown", "splits", "unequal_splits", "with_extra"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
 KINDS += ("any",)  # a call that waits for one of several messages
 STATES = ("starting", "running", "blocked", "done", "raised", "several")
 OUT, IN = 0, 1
-THREADED, DESTROYED = 1, 2
+THREADED, DESTROYED, DISAGREED, ENDING = 1, 2, 4, 8
 
 NOW_ROW = struct.Struct("<qqqqqqqqqqd")
 EVENT_ROW = struct.Struct("<ddiiqii")
@@ -31,7 +32,7 @@ WORDS_BYTES = 2**23
 # A region begins with its now between two versions, then come the counters, then a
 # table for each kind of note.
 FIRST_VERSION, NOW, LAST_VERSION = 0, CELL_BYTES, CELL_BYTES + NOW_ROW.size
-FLAGS, WRITTEN, READ, GROUPS, PASSES = range(128, 128 + 5 * CELL_BYTES, CELL_BYTES)
+FLAGS, WRITTEN, READ, GROUPS, PASSES, PID = range(128, 176, CELL_BYTES)
 _AFTER_COUNTERS = 256
 
 
@@ -94,6 +95,47 @@ def phase_of(words: str) -> str:
     return f"{words}\n\n".split("\n")[2]
 
 
+def with_extra(words: str, *extra: str) -> str:
+    """Return a collective's words with further lines that `shown` leaves out."""
+    lines = [*words.split("\n"), "", ""][:3]
+    return "\n".join([*lines, *extra])
+
+
+def handled(words: str) -> str:
+    """Return the exception that was being handled when a collective was called, or "".
+
+    As JSON: type, message and frames, as in `described`.
+    """
+    return f"{words}\n\n\n\n".split("\n")[3]
+
+
+def splits(words: str) -> tuple[list[int], list[int]] | None:
+    """Return the elements that an all-to-all sends each member, and expects of it."""
+    given = f"{words}\n\n\n\n\n".split("\n")[4]
+    if not given:
+        return None
+    out, into = (each.split(",") for each in given.split("|"))
+    return [*map(int, out)], [*map(int, into)]
+
+
+def unequal_splits(
+    calls: Mapping[int, str], members: Sequence[int]
+) -> tuple[int, int, int, int] | None:
+    """Return (sender, receiver, elements sent, expected) of an all-to-all that differ.
+
+    calls: rank -> the words of its call. None if all agree.
+    """
+    sides = {rank: splits(words) for rank, words in calls.items()}
+    sides = {rank: both for rank, both in sides.items() if both}
+    for sender in sides:
+        for receiver in sides:
+            sent = sides[sender][0][members.index(receiver)]
+            expected = sides[receiver][1][members.index(sender)]
+            if sent != expected:
+                return sender, receiver, sent, expected
+    return None
+
+
 class Post(NamedTuple):
     """One side of a message: its number between the pair, size in bytes, and type."""
 
@@ -113,19 +155,35 @@ class BlockLayout:
 
     stride: bytes of one rank's region. total: bytes of the block.
     posts, calls, events, words: their offsets in bytes from the start of a region.
+    kept_posts, kept_events, words_bytes: how much of each kind a region has room for.
     """
 
-    def __init__(self, world_size: int):
+    def __init__(
+        self,
+        world_size: int,
+        *,
+        kept_posts: int = KEPT_POSTS,
+        kept_events: int = KEPT_EVENTS,
+        words_bytes: int = WORDS_BYTES,
+    ):
         self._regions = range(world_size)
+        self.kept_posts, self.kept_events = kept_posts, kept_events
+        self.words_bytes = words_bytes
         self._pairs = pairs = 2 * world_size
         self.posts = _AFTER_COUNTERS + MOST_GROUPS * pairs * CELL_BYTES
-        posts = MOST_GROUPS * pairs * KEPT_POSTS  # pages that are not used take no room
+        posts = MOST_GROUPS * pairs * kept_posts  # pages that are not used take no room
         self.calls = self.posts + posts * 2 * CELL_BYTES
         self.events = self.calls + MOST_GROUPS * (2 + KEPT_CALLS) * CELL_BYTES
-        self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
-        end = self.words + WORDS_BYTES
+        self.words = self.events + kept_events * EVENT_ROW.size
+        end = self.words + words_bytes
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         self.total = world_size * self.stride
+
+    def alone(self) -> "BlockLayout":
+        """Return a layout of one region, which every rank's notes are looked up in."""
+        other = self.among([0] * len(self._regions))
+        other.total = self.stride
+        return other
 
     def among(self, regions: Sequence[int]) -> "BlockLayout":
         """Return a layout of the same block in which rank r has region `regions[r]`."""
@@ -151,7 +209,7 @@ class BlockLayout:
         The first holds the size in bytes, the second the type's tag.
         """
         place = slot * self._pairs + 2 * peer + way
-        place = place * KEPT_POSTS + number % KEPT_POSTS
+        place = place * self.kept_posts + number % self.kept_posts
         return (self.base(rank) + self.posts) // CELL_BYTES + 2 * place
 
     def group(self, rank: int, slot: int) -> int:
@@ -162,6 +220,19 @@ class BlockLayout:
     def call(self, rank: int, slot: int, number: int) -> int:
         """Return the cell in which `rank` notes a group's `number`-th collective."""
         return self.group(rank, slot) + 2 + number % KEPT_CALLS
+
+
+def region_of(world_size: int) -> BlockLayout:
+    """Return the smaller layout of ranks that write to files; 1.9 MB a rank of 64."""
+    kept_posts = 4 if world_size <= 256 else 2
+    return BlockLayout(
+        world_size, kept_posts=kept_posts, kept_events=2**12, words_bytes=2**20
+    )
+
+
+def region_alone(world_size: int) -> BlockLayout:
+    """Return that layout for a rank that maps its own region and no other."""
+    return region_of(world_size).alone()
 
 
 class Notes:
@@ -202,7 +273,8 @@ class Notes:
         slot = self._slots_of(rank)[group]
         at = self._layout.post(rank, peer, way, number, slot)
         size, tag = self._cells[at], self._cells[at + 1]
-        if self.posted(rank, peer, way, group) - number >= KEPT_POSTS - 1:
+        kept = self._layout.kept_posts
+        if self.posted(rank, peer, way, group) - number >= kept - 1:
             return None  # its cells may have been overwritten while they were read
         return Post(number, size, self.word(rank, tag & 0xFFFFFFFF))
 
@@ -234,6 +306,10 @@ class Notes:
     def passes(self, rank: int) -> int:
         """Return the number of backward passes with collectives begun by `rank`."""
         return self._counter(rank, PASSES)
+
+    def pid(self, rank: int) -> int:
+        """Return the process that noted itself as `rank`; 0 if none has."""
+        return self._counter(rank, PID)
 
     def flags(self, rank: int) -> int:
         """Return the bits THREADED and DESTROYED that are set for `rank`."""

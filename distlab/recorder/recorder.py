@@ -1,7 +1,9 @@
 """The rank's side of the records: it writes them during the run."""
 
 import mmap
+import os
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -14,18 +16,16 @@ from distlab.recorder.layout import (
     FLAGS,
     GROUP_BITS,
     GROUPS,
-    KEPT_EVENTS,
-    KEPT_POSTS,
     KINDS,
     LAST_VERSION,
     MOST_GROUPS,
     NOW,
     NOW_ROW,
     PASSES,
+    PID,
     READ,
     STATES,
     UNKNOWN_SIZE,
-    WORDS_BYTES,
     WRITTEN,
     BlockLayout,
     Notes,
@@ -45,6 +45,9 @@ class Recorder(Notes):
 
     Invariant: one thread at a time is in a call of Comm, and only that one writes; but
     events and words may come from others too, such as marks, and so have a lock.
+
+    layout: another one than a world's. overwrite: replace the oldest events, rather
+    than wait for a reader, once the ring is full.
     """
 
     def __init__(
@@ -54,12 +57,16 @@ class Recorder(Notes):
         descriptor: int = -1,
         *,
         beside: Notes | None = None,
+        layout: BlockLayout | None = None,
+        overwrite: bool = False,
     ):
-        layout = BlockLayout(world_size)
+        layout = layout or BlockLayout(world_size)
         memory = None if beside else mmap.mmap(descriptor, layout.total)
         super().__init__(memory, layout, world_size, beside)
         self.rank = rank
         self._base = layout.base(rank)
+        self._kept_posts, self._kept_events = layout.kept_posts, layout.kept_events
+        self._room = sys.maxsize if overwrite else layout.kept_events
         self._events = self._base + layout.events
         self._first_version = (self._base + FIRST_VERSION) // CELL_BYTES
         self._last_version = (self._base + LAST_VERSION) // CELL_BYTES
@@ -148,7 +155,7 @@ class Recorder(Notes):
         cells = self._cells
         count, posts = self._cells_of(self.rank, peer, way, self._slots[group])
         number = cells[count] + 1
-        at = posts + 2 * (number % KEPT_POSTS)
+        at = posts + 2 * (number % self._kept_posts)
         cells[at] = size
         cells[at + 1] = self._tags.get(type_) or self._tag(type_)
         cells[count] = number
@@ -157,18 +164,20 @@ class Recorder(Notes):
     def fits(self, peer: int, way: int, number: int, group: str = "") -> bool:
         """Return True if both sides of a message agree, or one of them is not known.
 
-        Each side stores its last KEPT_POSTS.
+        Each side stores its last posts, the layout's `kept_posts`.
         """
         cells, there = self._cells, self._slots_of(peer).get(group) if group else 0
         if there is None:
             return True
         count, posts = self._cells_of(peer, self.rank, 1 - way, there)
         ahead = cells[count] - number
-        if not 0 <= ahead < KEPT_POSTS - 1:  # not posted yet, or perhaps overwritten
+        if (
+            not 0 <= ahead < self._kept_posts - 1
+        ):  # not posted yet, or perhaps overwritten
             return True
-        theirs = posts + 2 * (number % KEPT_POSTS)
+        theirs = posts + 2 * (number % self._kept_posts)
         _, posts = self._cells_of(self.rank, peer, way, self._slots[group])
-        mine = posts + 2 * (number % KEPT_POSTS)
+        mine = posts + 2 * (number % self._kept_posts)
         if cells[mine + 1] >> 32 != cells[theirs + 1] >> 32:
             return False
         sizes = {cells[mine], cells[theirs]}
@@ -212,6 +221,10 @@ class Recorder(Notes):
         """Count a backward pass in which there are collectives."""
         self._set_counter(self.rank, PASSES, self.passes(self.rank) + 1)
 
+    def note_pid(self) -> None:
+        """Note this process as its rank."""
+        self._set_counter(self.rank, PID, os.getpid())
+
     def raise_flag(self, flag: int) -> None:
         """Set THREADED or DESTROYED."""
         self._set_counter(self.rank, FLAGS, self.flags(self.rank) | flag)
@@ -248,11 +261,11 @@ class Recorder(Notes):
         slot = self._slots[group] << GROUP_BITS
         with self._pen:
             for kind, peer, size in sides:
-                while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
+                while self._written - self._cells[self._read_cell] >= self._room:
                     time.sleep(0.001)
                 EVENT_ROW.pack_into(
                     self._memory,
-                    self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
+                    self._events + self._written % self._kept_events * EVENT_ROW.size,
                     start, end, _KIND_CODES[kind] | slot, peer, size, step, place,
                 )  # fmt: skip
                 self._written += 1
@@ -271,7 +284,7 @@ class Recorder(Notes):
     def _keep(self, text):
         encoded = text.encode(errors="replace")[:4096]
         with self._pen:
-            if self._words_end + 4 + len(encoded) > WORDS_BYTES:
+            if self._words_end + 4 + len(encoded) > self._layout.words_bytes:
                 return self._places["…"]
             place = self._words_end
             at = self._base + self._layout.words + place

@@ -12,7 +12,6 @@ from distlab.recorder.layout import (
     EVENT_ROW,
     FIRST_VERSION,
     GROUP_BITS,
-    KEPT_EVENTS,
     KINDS,
     LAST_VERSION,
     NOW,
@@ -34,7 +33,8 @@ _RECENT_PIECES = 20  # of events that came together
 class SharedTrace(Notes):
     """The kernel's view of every rank's notes.
 
-    `descriptor` is the shared block's, to be passed to each rank.
+    `descriptor` is the shared block's, to be passed to each rank. layout: another one
+        than a world's.
     began: start of the trace, by the clock that its events are timed with.
     presumed: states of ranks that are blocked without a record of it.
     offsets_s: by rank, what to add to its clock to have this process's.
@@ -45,8 +45,10 @@ class SharedTrace(Notes):
 
     recent_only = False
 
-    def __init__(self, world_size: int, descriptor: int):
-        layout = BlockLayout(world_size)
+    def __init__(
+        self, world_size: int, descriptor: int, layout: BlockLayout | None = None
+    ):
+        layout = layout or BlockLayout(world_size)
         os.ftruncate(descriptor, layout.total)
         super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
         self._clock, self.began = time.monotonic, 0.0
@@ -117,10 +119,11 @@ class SharedTrace(Notes):
         """Copy the finished events, so that the ranks have room for more."""
         for rank in range(self.world_size):
             base = self._layout.base(rank)
-            written = self._counter(rank, WRITTEN)
+            written, kept = self._counter(rank, WRITTEN), self._layout.kept_events
+            self._read[rank] = max(self._read[rank], written - kept)
             while self._read[rank] < written:
-                first = self._read[rank] % KEPT_EVENTS
-                count = min(written - self._read[rank], KEPT_EVENTS - first)
+                first = self._read[rank] % kept
+                count = min(written - self._read[rank], kept - first)
                 at = base + self._layout.events + first * EVENT_ROW.size
                 piece = self._memory[at : at + count * EVENT_ROW.size]
                 self._pieces[rank].append(piece)

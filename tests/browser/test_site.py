@@ -163,7 +163,7 @@ def test_formulas_are_drawn_by_the_browser_itself(opened):
     assert cards.locator("math").count() > 10 and "$" not in cards.inner_text()
 
 
-@pytest.mark.parametrize("name", [START, LESSON, "review", "api"])
+@pytest.mark.parametrize("name", [START, LESSON, "review", "interview", "api"])
 def test_no_page_scrolls_sideways(opened, name):
     page = opened(name, 360)
     for width in (360, 820, 1280):

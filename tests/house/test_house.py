@@ -30,9 +30,9 @@ FLOORS = [
     {"comm", "simulated", "collectives", "history"},
     {"launch", "network", "dataflow", "tune"},
     {"train", "agree", "plan", "engines", "flight"},
-    {"checks", "learner"},
-    {"instructor"},
-    {"commands"},
+    {"checks"},
+    {"learner", "instructor"},
+    {"commands", "watch"},
     {"__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -446,7 +446,25 @@ def test_a_term_without_its_definition_would_be_noticed(tmp_path):
     assert definitions(lesson) == {"rank": "A rank is a number."}
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+WITHOUT_EXERCISE = {"20_interview"}  # its mock interview is the exercise
+
+
+@pytest.mark.parametrize("stem", WITHOUT_EXERCISE)
+def test_a_lesson_without_an_exercise_holds_the_mock_interview(stem):
+    sources = {
+        cell["id"]: cell["source"]
+        for cell in cells_of(ROOT / "lessons" / f"{stem}.ipynb")
+    }
+    assert sources["mock-interview"].startswith("interview(")
+    assert "(#The-mock-interview) is it" in sources["next"]
+    assert not (ROOT / "exercises" / stem).exists()
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [path for path in LESSONS if path.stem not in WITHOUT_EXERCISE],
+    ids=lambda path: path.stem,
+)
 def test_a_lesson_ends_with_a_link_to_its_exercise(lesson):
     [end] = [cell["source"] for cell in cells_of(lesson) if cell["id"] == "next"]
     exercise = f"../exercises/{lesson.stem}/{lesson.name}"

@@ -230,7 +230,7 @@ BAD = {
     GOOD[: len(GOOD) // 2]: "is cut off after",
     b"step 1 loss 0.3\n": "is not what torch writes (UnpicklingError",
     pickle.dumps([1, 2]): "is not what torch writes (TypeError",
-    pickle.dumps(dump([{"seq_id": 3}])): "is not what torch writes (KeyError",
+    pickle.dumps(dump([{"seq_id": 3}])): "is too old: it has no collective_seq_id",
     pickle.dumps(dump([], version="1.5")): "is in version 1.5 of the format",
     pickle.dumps(Harm()): "is refused: it names the code builtins.print",
     json.dumps(dump(upto(2)))[:99].encode(): "is not what torch writes (JSONDecode",
@@ -241,13 +241,25 @@ BAD = {
 def test_a_broken_dump_is_named_and_the_others_are_told(tmp_path, capsys, data):
     dumps = {rank: dump(upto(2)) for rank in range(4)} | {3: data}
     explained = explain(leave(tmp_path, dumps))
+    left = "a dump that is cut off" if "cut off" in BAD[data] else "no dump"
     assert explained.verdict == (
-        "rank 3 left no dump, and ranks 0, 1 and 2 wait in all_reduce(float32[4]) of "
+        f"rank 3 left {left}, and ranks 0, 1 and 2 wait in all_reduce(float32[4]) of "
         "the default group"
     )
     words = " ".join(str(explained).split())
     assert f"Of rank 3: its file nccl_trace_rank_3 {BAD[data]}" in words
     assert capsys.readouterr().out == ""
+
+
+def test_dumps_named_by_host_are_one_jobs_and_a_log_beside_them_is_none(tmp_path):
+    for rank, host in enumerate(("node02", "node07")):
+        place = tmp_path / f"nccl_trace_rank_container-{host}_{rank}"
+        place.write_bytes(pickle.dumps(dump(upto(2 - rank), world=2)))
+    (tmp_path / "slurm-1234.out").write_text("step 1 loss 0.3\n")
+    verdict = explain(tmp_path).verdict
+    assert (
+        verdict.startswith("all ranks of the default group called") and "1" in verdict
+    )
 
 
 def test_a_folder_without_a_dump_says_what_it_needs(tmp_path):

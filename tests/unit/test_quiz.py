@@ -13,7 +13,7 @@ from decks import HOSTILE, card, html
 from distlab.calls.message_html import plain
 from distlab.errors import InvalidArgument
 from distlab.learner.quiz import Card, Deck, ask, cards
-from distlab.learner.quiz.card import LEVELS, parse_cards
+from distlab.learner.quiz.card import LEVELS, parse_cards, read_folder
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
@@ -28,6 +28,8 @@ What does a rank send,
 and to whom?
 
 And why: is it enough?
+answer:
+A chunk.
 key points:
 - A chunk, to its right
   neighbour.
@@ -68,7 +70,7 @@ def test_every_file_of_cards_belongs_to_a_lesson_and_no_id_is_used_twice():
 def test_cards_are_written_in_the_voice_of_the_course(stem):
     for each in cards(stem):
         assert 3 <= len(each.key_points) <= 5, each.id
-        for text in (each.question, *each.key_points):
+        for text in (each.question, each.answer, *each.key_points):
             assert "!" not in text and text[-1] in ".?", (each.id, text)
 
 
@@ -82,6 +84,7 @@ def test_a_card_is_read_as_it_is_written():
         level="mid",
         topic="rings",
         question="What does a rank send, and to whom? And why: is it enough?",
+        answer="A chunk.",
         key_points=("A chunk, to its right neighbour.", "Topic: nothing else."),
         cell="some-cell",
         lesson="10_ring",
@@ -99,6 +102,7 @@ def test_dashes_stand_between_cards_and_may_end_the_file(line):
 
 WRONG = {
     "unknown field": (ONE.replace("level:", "levle:"), 2, "'levle: mid'"),
+    "no answer": (ONE.replace("answer:\nA chunk.\n", ""), 1, "has no answer"),
     "no field": (ONE.replace("topic: rings", "rings"), 3, "'rings'"),
     "field twice": (ONE.replace("topic: rings", "id: other"), 3, "id: twice"),
     "no level": (ONE.replace("level: mid\n", ""), 1, "has no level"),
@@ -108,13 +112,18 @@ WRONG = {
     "hostile cell": (ONE.replace("some-cell", '"x'), 4, "the cell is"),
     "no key points": (ONE.partition("key")[0], 1, "has no key points"),
     "empty key points": (ONE.partition("- A")[0], 1, "has no key points"),
-    "point without dash": (ONE.replace("- A", "A"), 11, "begins with '- '"),
-    "empty point": (ONE + "-\n", 14, "is empty"),
+    "point without dash": (ONE.replace("- A", "A"), 13, "begins with '- '"),
+    "empty point": (ONE + "-\n", 16, "is empty"),
     "no question": (ONE.replace("question:", "topic2:"), 5, "'topic2:'"),
-    "id twice": (f"{ONE}---\n{ONE}", 15, "another card 'one'"),
-    "forgotten dashes": (f"{ONE}{TWO}", 23, "key points: twice"),
-    "second card": (f"{ONE}---\n\n{TWO.replace('mid', '')}", 16, "has no level"),
+    "id twice": (f"{ONE}---\n{ONE}", 17, "another card 'one'"),
+    "forgotten dashes": (f"{ONE}{TWO}", 25, "answer: twice"),
+    "second card": (f"{ONE}---\n\n{TWO.replace('mid', '')}", 18, "has no level"),
     "empty file": ("\n---\n", 1, "no card"),
+    "long answer": (
+        ONE.replace("A chunk.", "word " * 61),
+        10,
+        "61 words",
+    ),
 }
 
 
@@ -149,6 +158,43 @@ def test_a_lesson_without_cards_is_refused_and_those_there_are_named(lesson):
 def test_a_level_that_is_not_there_is_refused():
     with pytest.raises(InvalidArgument, match=r"mid, senior, principal.*'junior'"):
         ask(10, level="junior")
+
+
+FOLLOWS = "cell: some-cell\nfollows: {}"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "level", "line", "what"),
+    [
+        ("", "three", "mid", 21, "no card 'three' to follow"),
+        ("two", "one", "mid", 5, "in a cycle"),
+        ("one", "", "mid", 5, "in a cycle"),
+        ("", "one", "principal", 21, "level mid cannot follow 'one'"),
+    ],
+)
+def test_a_wrong_chain_is_named_with_file_and_line(
+    tmp_path, one, two, level, line, what
+):
+    texts = [ONE.replace("mid", level), TWO]
+    for at, follows in enumerate((one, two)):
+        if follows:
+            texts[at] = texts[at].replace("cell: some-cell", FOLLOWS.format(follows))
+    (tmp_path / "10_ring.txt").write_text("---\n".join(texts))
+    with pytest.raises(
+        InvalidArgument, match=rf"10_ring.txt, line {line}: "
+    ) as refusal:
+        read_folder(tmp_path)
+    assert what in str(refusal.value)
+
+
+def test_a_chain_leads_from_lesson_to_lesson_and_up(tmp_path):
+    (tmp_path / "10_ring.txt").write_text(ONE)
+    above = TWO.replace("mid", "senior").replace(
+        "cell: some-cell", FOLLOWS.format("one")
+    )
+    (tmp_path / "11_data.txt").write_text(above)
+    [after] = read_folder(tmp_path)["11_data"]
+    assert after.follows == "one"
 
 
 # ---- showing --------------------------------------------------------------------

@@ -9,16 +9,19 @@ from types import SimpleNamespace
 
 import pytest
 from decks import card, html
+from rich.console import Console
 from typer.testing import CliRunner
 
 from distlab.__main__ import app
+from distlab.commands.review import _ask_all
 from distlab.commands.running.hosted_notebooks import site
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions import answer_storage as kept
 from distlab.learner.quiz import Deck, cards, deck, review
 from distlab.learner.quiz.card import LEVELS, lessons
 from distlab.learner.quiz.deck import _heard
-from distlab.learner.quiz.review import due, rate, selected
+from distlab.learner.quiz.page import anki
+from distlab.learner.quiz.review import due, new_today, rate, selected
 
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 FOUR = [card(number) for number in range(4)]
@@ -123,7 +126,46 @@ def test_in_a_terminal_key_points_come_after_an_answer_and_an_end_keeps_ratings(
     assert shown.index(first.question) < shown.index(first.key_points[0])
     assert second.question in shown and second.key_points[0] not in shown
     assert "the same command goes on" in shown
-    assert [c.id for c in due(cards(10), new=1)] == [second.id]
+    assert [c.id for c in due(cards(10), new=2)] == [second.id]
+
+
+def test_a_day_has_ten_new_cards_however_often_one_asks(home):
+    many = [card(number) for number in range(30)]
+    for _ in range(3):  # four ratings in each call: ten in all
+        for each in due(many, now=NOON)[:4]:
+            rate(each.id, "easy", now=NOON)
+    assert due(many, now=NOON) == [] and new_today(NOON) == 10
+    kept._opened.cache_clear()  # as a new kernel does
+    assert due(many[15:], now=NOON) == []  # also of other cards
+    assert [c.id for c in due(many, new=12, now=NOON)] == ["card-10", "card-11"]
+    assert len(due(many, now=NOON + timedelta(days=1))) == 10
+    rate("card-0", "good", now=NOON + timedelta(days=1))  # rated again, it is not new
+    assert new_today(NOON + timedelta(days=1)) == 0
+
+
+def test_in_a_terminal_a_day_without_cards_says_how_to_have_more():
+    asked("\n\ng\n", "--new", "1")
+    assert "New today: 1; --new 11 brings ten more." in asked("", "--new", "1")
+
+
+def test_answer_then_points_then_cell_then_the_follow_up(monkeypatch, tmp_path):
+    one, two = (
+        card(1, answer="A chunk."),
+        card(2, question="And then?", follows="card-1"),
+    )
+    monkeypatch.setattr(
+        "distlab.learner.quiz.card._read_once", lambda _: {"x": [one, two]}
+    )
+    sides = [html(Deck((one,))), anki([one], "https://site")]
+    with CliRunner().isolation(input="mine\n\ng\n") as (printed, *_):
+        _ask_all(Console(), [one], [one])
+        sides.append(printed.getvalue().decode())
+    for side in sides:
+        order = [
+            side.index(text)
+            for text in ("A chunk.", "second", "#cell-id=", "And then?")
+        ]
+        assert order == sorted(order)
 
 
 def test_in_a_terminal_answer_and_ticks_are_kept_and_the_cell_has_an_address(home):

@@ -6,6 +6,7 @@ on_workers    jobs of the dataflow engines, in processes of their own
 call          one function, in one process
 """
 
+from distlab.checks.kit.contracts import PUBLISHED, Contract
 from distlab.checks.kit.grading import Inconclusive, Wrong, check
 from distlab.checks.kit.hints import Hint
 from distlab.checks.kit.isolated_call import call
@@ -27,6 +28,8 @@ from distlab.sandbox.withheld import modules_of
 
 __all__ = [
     "NODE_HINTS",
+    "PUBLISHED",
+    "Contract",
     "Hint",
     "Inconclusive",
     "Played",

@@ -23,10 +23,19 @@ from rich.text import Text
 
 from distlab.cell_sources import learn
 from distlab.checks.kit.answer_variants import concerned, read_variants
+from distlab.checks.kit.contracts import contract_of, right_under, with_contract
 from distlab.checks.kit.grading import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
-__all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "notebook_parts", "prove"]
+__all__ = [
+    "AnswerRow",
+    "Proof",
+    "faults",
+    "grade_notebook",
+    "notebook_parts",
+    "prove",
+    "prove_variant",
+]
 
 _RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
@@ -55,6 +64,7 @@ class AnswerRow:
     hint: words that a hint of its verdicts must have, "" if it gets none.
     broken: the cell of it that could not be run, with the reason, or "".
     open_points: points of the steps not graded, since it got its hint before.
+    fewer: True if it only has to get fewer points than `expected`.
     """
 
     name: str
@@ -65,6 +75,7 @@ class AnswerRow:
     seconds: float = 0.0
     broken: str = ""
     open_points: float = 0.0
+    fewer: bool = False
 
     @property
     def met(self) -> str:
@@ -74,6 +85,11 @@ class AnswerRow:
         return (fitting or met or [""])[0]
 
     @property
+    def wanted(self) -> str:
+        """The expected points in words."""
+        return f"{'< ' * self.fewer}{self.expected:g}"
+
+    @property
     def fault(self) -> str:
         """The difference from the expected points and hint, "" if there is none."""
         if self.broken:
@@ -81,9 +97,13 @@ class AnswerRow:
         unclear = [v.found for v in self.verdicts if v.outcome == "inconclusive"]
         if unclear:
             return f"inconclusive: {unclear[0]}"
-        if not self.points <= self.expected <= self.points + self.open_points:
+        if self.fewer:
+            expected = self.points < self.expected
+        else:
+            expected = self.points <= self.expected <= self.points + self.open_points
+        if not expected:
             found = self.verdicts[0] if self.verdicts else ""
-            return f"got {self.points:g} points, not {self.expected:g}\n{found}"
+            return f"got {self.points:g} points, not {self.wanted}\n{found}"
         if self.hint and self.hint not in self.met:
             found = self.verdicts[0] if self.verdicts else ""
             return f'met "{self.met}", not "{self.hint}"\n{found}'
@@ -110,7 +130,7 @@ class Proof:
         table.add_column("", no_wrap=True)
         for row in self.rows:
             sign = Text("✗", "bold red") if row.fault else Text("✓", "green")
-            described = f"{row.expected:g}", f"{row.points:g}", Text(row.met)
+            described = row.wanted, f"{row.points:g}", Text(row.met)
             name = Text(row.name.replace("_", " "))
             table.add_row(name, *described, f"{row.seconds:.1f}", sign)
         return table
@@ -152,6 +172,61 @@ def prove(
         steps = None if every_step else concerned(sources | v.cells, v.changed)
         rows.append((AnswerRow(v.name, v.points, v.hint), v.cells, steps))
     proof = Proof(solution.name, faults=_contradictions(variants, most))
+    hints = _grade_rows(proof, cells, rows, show)
+    met = {v.hints[0] for row in proof.rows for v in row.verdicts if v.hints}
+    proof.unmet = [first for first in hints if first not in met]
+    return proof
+
+
+def prove_variant(
+    solution: Path, seed: str, show: Callable[[int, int, str], None] = lambda *_: None
+) -> Proof:
+    """Grade answers by the contract of a seed; return a `Proof`.
+
+    The seed's own solution gets all points. None gets them that is right by another
+    contract, and its hint says so, or is wrong by each; of these the ones that replace
+    what the seed's solution has not are left out.
+
+    Raises: DistlabError if the exercise has no variants, or a rule does not fit.
+    """
+    path = solution / f"{solution.name}.ipynb"
+    published = json.loads(path.read_text("utf-8"))["cells"]
+    choices = contract_of(published)
+    if choices is None:
+        raise DistlabError(
+            f"{solution.name} has no variants: its check has no CONTRACT."
+        )
+    contract = choices.of_seed(solution.name, seed)
+    cells = with_contract(solution, published, contract)
+    answers, public, _, points = notebook_parts(cells)
+    stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
+    most, other = sum(points.values()), "contract than this course's"
+    right = {*right_under(solution, contract)}
+    rows = [(AnswerRow("solution of this seed", most, ""), answers, None)]
+    rows += [(AnswerRow("stubs", 0.0, ""), stubs | public, None)]
+    for each in choices.others(contract):
+        name = f"solution, {', '.join(each.values())}"
+        filled = notebook_parts(with_contract(solution, published, each))[0]
+        rows.append((AnswerRow(name, most, other, fewer=True), filled, None))
+    plain = read_variants(solution / "variants", notebook_parts(published)[0])
+    rows += [
+        (AnswerRow(v.name, most, "", fewer=True), v.cells, None)
+        for v in plain
+        if v.right and v.name not in right
+    ]
+    wrong = read_variants(solution / "variants", answers, those_that_fit=True)
+    rows += [
+        (AnswerRow(v.name, most, "", fewer=True), v.cells, None)
+        for v in wrong
+        if not v.right and v.name not in right
+    ]
+    proof = Proof(f"{solution.name}: {', '.join(contract.values())}")
+    _grade_rows(proof, cells, rows, show)
+    return proof
+
+
+def _grade_rows(proof, cells, rows, show):
+    """Grade answers, put them into the proof; return the hints of the checks."""
     hints = {}
     for row, filled, steps in rows:
         show(len(proof.rows), len(rows), row.name)
@@ -163,9 +238,7 @@ def prove(
         row.seconds = time.monotonic() - began
         proof.rows.append(row)
     proof.faults += [f"{row.name}: {row.fault}" for row in proof.rows if row.fault]
-    met = {v.hints[0] for row in proof.rows for v in row.verdicts if v.hints}
-    proof.unmet = [first for first in hints if first not in met]
-    return proof
+    return hints
 
 
 def notebook_parts(cells: list[dict]) -> tuple[dict, dict, dict, dict]:

@@ -14,7 +14,7 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +22,9 @@ from typing import Any
 from distlab.calls.message_html import lines_html
 from distlab.calls.notebook_frontend import cell_number, show_text
 from distlab.calls.progress import Progress
+from distlab.checks.kit.contracts import PUBLISHED
 from distlab.checks.kit.hints import COMMON, advice_html, in_lines, remember
-from distlab.errors import ProcessServerFailed
+from distlab.errors import ProcessServerFailed, WorldTimeout
 from distlab.launch import kept_ranks
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "check",
     "grade",
     "grade_each",
+    "is_drawn",
     "judge",
     "showing_on",
 ]
@@ -144,6 +146,7 @@ class VerdictDisplay:
         return earned
 
 
+_draws = ContextVar("draws", default=True)
 _sheet = ContextVar("display", default=VerdictDisplay())  # noqa: B039, it has no state
 
 
@@ -176,14 +179,16 @@ def grade(
     function: Any,
     cases: Iterable,
     hidden: Iterable = (),
+    contract: Mapping[str, str] = PUBLISHED,
 ) -> float:
     """Check cases up to the first that does not pass; return all the points, or none.
 
     function: the learner's, or a tuple of several. cases: tuples, or single values.
     hidden: further cases, which only the instructor's notebook has.
+    contract: the choices of this course, see `distlab.checks.kit.contracts`.
     """
     verdicts = []
-    for verdict in _verdicts(check, function, cases, hidden):
+    for verdict in _verdicts(check, function, cases, hidden, contract):
         verdicts.append(verdict)
         if verdict.outcome != "pass":
             break
@@ -203,7 +208,7 @@ def grade_each(
     return _sheet.get().total(earned, described)
 
 
-def _verdicts(check, function, cases, hidden):
+def _verdicts(check, function, cases, hidden, contract=PUBLISHED):
     """Yield the verdict on each case, and report the progress."""
     both = [(case, False) for case in cases] + [(case, True) for case in hidden]
     with kept_ranks(), Progress() as progress:
@@ -211,22 +216,27 @@ def _verdicts(check, function, cases, hidden):
             said = f"case {number} of {len(both)}"
             progress.show(lambda said=said: said, (number - 1) / len(both))
             case = case if isinstance(case, tuple) else (case,)
-            verdict = judge(check, function, case)
+            verdict = judge(check, function, case, contract)
             remember(verdict.outcome == "pass", verdict.hints)
             _sheet.get().show(verdict, is_hidden)
             yield verdict
 
 
-def judge(check: Callable, function: Any, case: tuple) -> Verdict:
+def judge(
+    check: Callable, function: Any, case: tuple, contract: Mapping = PUBLISHED
+) -> Verdict:
     """Return a check's verdict on one case; a learner's mistake never raises."""
     title = _title(check, case)
     hints = (*getattr(sys.modules[check.__module__], "HINTS", ()), *COMMON)
+    asked = _Asked(contract, set())
+    how = {"contract": asked} if contract else {}
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # a line there costs all points
-            check(function, *case)
+            check(function, *case, **how)
     except Wrong as wrong:
+        levels = _advice_on_contract(check, function, case, asked, wrong.facts)
         fitting = next((each for each in hints if each.fits(wrong.facts)), None)
-        levels = fitting.levels if fitting else ()
+        levels = levels or (fitting.levels if fitting else ())
         return Verdict("fail", title, wrong.found, levels, wrong.picture)
     except Inconclusive as unknown:
         return Verdict("inconclusive", title, str(unknown))
@@ -237,6 +247,44 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
         found = f"the check could not be made\n{at}{type(error).__name__}: {error}"
         return Verdict("inconclusive", title, found)
     return Verdict("pass", title)
+
+
+class _Asked(dict):
+    """A contract; `read` gets the names of the choices that a check looks at."""
+
+    def __init__(self, contract, read):
+        super().__init__(contract)
+        self.read = read
+
+    def get(self, name, default=None):
+        self.read.add(name)
+        return super().get(name, default)
+
+
+def _advice_on_contract(check, function, case, contract, facts):
+    """Return the hint's levels if the function keeps to another contract, else ()."""
+    timed_out = isinstance(facts.get("failure"), WorldTimeout)
+    if not contract or timed_out or facts.get("exceeded"):
+        return ()
+    choices = sys.modules[check.__module__].CONTRACT
+    token = _draws.set(False)
+    try:
+        for other in choices.others(contract):
+            differ = {name for name in other if other[name] != contract[name]}
+            if differ - contract.read:  # no run of the check has come so far
+                continue
+            with contextlib.suppress(Wrong, Inconclusive, ArithmeticError, LookupError):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    check(function, *case, contract=_Asked(other, contract.read))
+                return choices.advice(contract, other)
+    finally:
+        _draws.reset(token)
+    return ()
+
+
+def is_drawn() -> bool:
+    """Return False during a run that is no verdict, and needs no picture."""
+    return _draws.get()
 
 
 def _last_line_in(check, error):

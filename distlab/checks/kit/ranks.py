@@ -25,7 +25,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from distlab.checks.kit.grading import Inconclusive, Wrong
+from distlab.checks.kit.grading import Inconclusive, Wrong, is_drawn
 from distlab.checks.kit.verdict_player import Played, one_message_a_second
 from distlab.errors import NotSerializable, SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
@@ -207,7 +207,7 @@ def followed(
 
     ideals: traces of the library's to compare it with. None if it cannot be drawn.
     """
-    if world_size > MOST_IN_REAL_TIME or not length:
+    if world_size > MOST_IN_REAL_TIME or not length or not is_drawn():
         return None
     modules = "distlab.launch.follow", __name__
     relaying = Relaying(modules=modules, without=tuple(without), kept=True)

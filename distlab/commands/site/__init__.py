@@ -27,7 +27,7 @@ from distlab.commands.running.lesson_process import Settings
 from distlab.errors import DistlabError
 from distlab.launch.machine import usable_cores
 
-__all__ = ["site"]
+__all__ = ["execute", "site"]
 
 _LIBRARY = Path(distlab.__file__).parent
 _RECORDED = "distlab_recorded"
@@ -58,14 +58,17 @@ def site(
     if not (project / "docs").is_dir():
         raise DistlabError("the site is made in a clone of the project, from its docs.")
     console = Console(highlight=False)
-    _execute(lessons, executed.absolute(), console)
+    execute(lessons, executed.absolute(), console)
     with console.status("Sphinx makes the pages"):
         build([executed / path.name for path in lessons], project, to.absolute())
     console.print(f"Open {to / 'index.html'}", soft_wrap=True)
 
 
-def _execute(lessons, folder, console):
-    """Run the lessons that are not in `folder` yet, without a learner's record."""
+def execute(lessons: list[Path], folder: Path, console: Console) -> None:
+    """Run the lessons that are not in `folder` yet, without a learner's record.
+
+    Raises: DistlabError for lessons that failed.
+    """
     keys = {path: _key(path) for path in lessons}
     stale = [p for p in lessons if _recorded(folder / p.name).get("key") != keys[p]]
     if not stale:
@@ -75,7 +78,7 @@ def _execute(lessons, folder, console):
         os.environ["DISTLAB_HOME"] = home
         runs = run_all(stale, folder, console, Settings(pages=False))
     if failed := [run.name for run in runs if run.failure]:
-        raise DistlabError(f"no site was made, since these failed: {', '.join(failed)}")
+        raise DistlabError(f"nothing was made, since these failed: {', '.join(failed)}")
     for path in stale:
         notebook = json.loads((folder / path.name).read_text("utf-8"))
         notebook["metadata"][_RECORDED] = _circumstances(notebook, keys[path])

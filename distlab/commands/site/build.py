@@ -19,6 +19,7 @@ from distlab.commands.running.hosted_notebooks import site
 from distlab.commands.site.api import api_page, plain_docstring
 from distlab.commands.site.pages import lesson_page, local, start_page, with_images
 from distlab.errors import DistlabError
+from distlab.learner.interview import interview_page
 from distlab.learner.quiz.page import anki, review_page
 from distlab.learner.quiz.review import selected
 from distlab.show.assets import once
@@ -88,14 +89,16 @@ def _write_sources(paths, project, source):
     for folder in ("lessons", "docs", "beside", "static/outputs"):
         (source / folder).mkdir(parents=True)
     images = source / "static" / "outputs"
-    others = ["review", *docs, "api"]
+    others = ["interview", "review", *docs, "api"]
     readme = local((project / "README.md").read_text("utf-8"), "README.md", pages)
     start = with_images(start_page(lessons, others, readme), images, "")
     (source / "index.md").write_text(start, "utf-8")
     (source / "api.rst").write_text(api_page(lessons.values()), "utf-8")
     cards = [card for card in selected() if card.lesson in lessons]
-    review = f"# Review\n\n~~~~{{raw}} html\n{once(review_page(cards))}\n~~~~\n"
-    (source / "review.md").write_text(review, "utf-8")
+    ours = {"Review": review_page(cards), "Interview": interview_page(cards)}
+    for title, body in ours.items():
+        text = f"# {title}\n\n~~~~{{raw}} html\n{once(body)}\n~~~~\n"
+        (source / f"{title.lower()}.md").write_text(text, "utf-8")
     (source / "beside" / "distlab-cards.txt").write_text(anki(cards, site()), "utf-8")
     for stem, notebook in lessons.items():
         lesson_page(stem, notebook, pages, images)

@@ -1,4 +1,4 @@
-"""Interview cards: questions about a lesson, with the key points of a good answer.
+"""Interview cards: questions about a lesson, with a good answer and its key points.
 
     from distlab.learner.quiz import ask
 

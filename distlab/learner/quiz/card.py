@@ -17,38 +17,48 @@ A file of cards is plain text; a line of dashes stands between two of them:
     - Chunks 3, 2 and 1 on the second.
 
 `cell` is the id of the cell of the lesson that shows the answer; `follows`, where it is
-given, is the id of the card after which an interviewer asks this one. An answer has 60
-words at most.
+given, is the id of the card after which an interviewer asks this one: a card of any
+lesson, of the same level or a lower one. An answer has 60 words at most.
 
 Each lesson has its cards in one text file of this folder.
 """
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["LEVELS", "Card", "cards", "lessons", "parse_cards"]
+__all__ = [
+    "LEVELS",
+    "Card",
+    "cards",
+    "follow_ups",
+    "lessons",
+    "parse_cards",
+    "read_folder",
+]
 
 LEVELS = ("mid", "senior", "principal")
 _HEADS = ("id", "level", "topic", "cell", "follows")
 _FIELDS = (*_HEADS, "question", "answer", "key points")
-_OPTIONAL = ("follows", "answer")
+_OPTIONAL = ("follows",)
+_ANSWER_WORDS = 60
 
 
 @dataclass(frozen=True)
 class Card:
-    """One question, its key points, and the lesson and cell that show the answer."""
+    """One question, an answer, its key points, and the lesson and cell that show it."""
 
     id: str
     level: str
     topic: str
     question: str
+    answer: str
     key_points: tuple[str, ...]
     cell: str
     lesson: str
-    answer: str = ""
     follows: str = ""
 
 
@@ -57,16 +67,55 @@ def parse_cards(text: str, *, lesson: str, file: Path) -> list[Card]:
 
     Raises: InvalidArgument with file, line and problem.
     """
+    return [card for card, _ in _numbered(text, lesson, file)]
+
+
+def read_folder(folder: Path) -> dict[str, list[Card]]:
+    """Return the cards of each file of a folder, by stem, in order.
+
+    Raises: InvalidArgument with file, line and problem, also if what a card follows is
+    no card, has a higher level, or follows that card itself.
+    """
+    lines = {
+        file.stem: _numbered(file.read_text(encoding="utf-8"), file.stem, file)
+        for file in sorted(folder.glob("*.txt"))
+    }
+    all_cards = {card.id: card for each in lines.values() for card, _ in each}
+    for stem, numbered in lines.items():
+        for card, line in numbered:
+            if card.follows and (wrong := _wrong_chain(card, all_cards)):
+                _refuse(folder / f"{stem}.txt", line, wrong)
+    return {stem: [card for card, _ in each] for stem, each in lines.items()}
+
+
+def _numbered(text, lesson, file):
+    """Return each card with the line on which it says what it follows, or begins."""
     found = {}
     for block in _blocks(text):
         fields = _fields(block, file)
         card = _card(fields, lesson, file)
         if card.id in found:
             _refuse(file, fields["id"][0][0], f"there is another card {card.id!r}")
-        found[card.id] = card
+        found[card.id] = card, fields.get("follows", fields["id"])[0][0]
     if not found:
         _refuse(file, 1, "there is no card in this file")
     return list(found.values())
+
+
+def _wrong_chain(card, all_cards):
+    """Return the reason why a card cannot follow the one that it names, or ""."""
+    before = all_cards.get(card.follows)
+    if before is None:
+        return f"there is no card {card.follows!r} to follow"
+    if LEVELS.index(card.level) < LEVELS.index(before.level):
+        said = f"a card of level {card.level} cannot follow {before.id!r}, which is of"
+        return f"{said} level {before.level}"
+    seen = [card.id]
+    while before and before.id not in seen:
+        seen.append(before.id)
+        before = all_cards.get(before.follows)
+    # A cycle that this card only leads into is reported where it is.
+    return "cards follow each other in a cycle" if before and before is card else ""
 
 
 def _blocks(text):
@@ -111,6 +160,9 @@ def _card(fields, lesson, file):
         if not re.fullmatch(r"[\w-]+", text[name]):
             said = f"the {name} is letters, digits and dashes, not {text[name]!r}"
             _refuse(file, fields[name][0][0], said)
+    if (words := len(text.get("answer", "").split())) > _ANSWER_WORDS:
+        said = f"this answer has {words} words; {_ANSWER_WORDS} are allowed"
+        _refuse(file, fields["answer"][0][0], said)
     return Card(
         **{name: text.get(name, "") for name in (*_HEADS, "question", "answer")},
         key_points=_points(fields["key points"], file),
@@ -153,21 +205,28 @@ def cards(lesson: str | int, level: str | None = None) -> list[Card]:
         raise InvalidArgument(
             f"a level is one of {', '.join(LEVELS)}, and got {level!r}"
         )
-    file = _file_of(lesson)
-    found = parse_cards(file.read_text(encoding="utf-8"), lesson=file.stem, file=file)
-    return [card for card in found if level in (None, card.level)]
+    return [card for card in _cards_of(lesson) if level in (None, card.level)]
 
 
 def lessons() -> list[str]:
     """Return the stems of all lessons that have cards."""
-    return sorted(file.stem for file in _FOLDER.glob("*.txt"))
+    return list(_read_once(_FOLDER))
 
 
-def _file_of(lesson):
-    files = sorted(_FOLDER.glob("*.txt"))
+def follow_ups(card: Card) -> list[Card]:
+    """Return the cards that an interviewer asks after this one, in order."""
+    everything = [each for cards in _read_once(_FOLDER).values() for each in cards]
+    return [each for each in everything if each.follows == card.id]
+
+
+_read_once = cache(read_folder)
+
+
+def _cards_of(lesson):
+    everything = _read_once(_FOLDER)
     wanted = f"{lesson}".zfill(2) if f"{lesson}".isdecimal() else lesson
-    for file in files:
-        if wanted in (file.stem, file.stem.partition("_")[0]):
-            return file
-    stems = ", ".join(file.stem for file in files)
+    for stem, found in everything.items():
+        if wanted in (stem, stem.partition("_")[0]):
+            return found
+    stems = ", ".join(everything)
     raise InvalidArgument(f"there are no cards for lesson {lesson!r}, only for {stems}")

@@ -1,8 +1,8 @@
-"""Cards in a cell: answer first, and only then compare with the key points.
+"""Cards in a cell: the learner answers, and only then sees the answer and key points.
 
     <style>
     <div class="distlab-cards">
-      <section data-card="10-walk">  question, <details> with the key points
+      <section data-card="10-walk">  question, <details>: answer, key points, follow-up
     <script>  puts a field for the answer before each <details>
 
 No network; without scripts the key points are in the <details>. In a notebook answers
@@ -24,10 +24,17 @@ from distlab.learner.predictions.kernel_bridge import (
     open_bridge,
     receive,
 )
-from distlab.learner.quiz.card import Card, cards
+from distlab.learner.quiz.card import Card, cards, follow_ups
 from distlab.learner.quiz.review import due, keep_answer, rate, selected
 
-__all__ = ["Deck", "ask", "deck_html", "review", "section"]
+__all__ = [
+    "Deck",
+    "ask",
+    "deck_html",
+    "place_of",
+    "review",
+    "section",
+]
 
 # With the file's name JupyterLab takes it for a place in a notebook; an exported page
 # has the place itself, and the script finds it there.
@@ -72,19 +79,22 @@ class Deck:
     def _page(self):
         kept = kept_by_learner("cards")
         sections = "".join(
-            section(card, kept.get(card.id), self.one_at_a_time, _place(card.lesson))
+            section(card, kept.get(card.id), self.one_at_a_time, place_of(card.lesson))
             for card in self.cards
         )
-        return deck_html(sections or f"<p>{self!r}</p>", review=self.one_at_a_time)
+        mark = "data-review" * self.one_at_a_time
+        return deck_html(sections or f"<p>{self!r}</p>", mark=mark)
 
 
-def deck_html(inner: str, *scripts: str, review: bool = False) -> str:
-    """Return the HTML of a deck with `inner` in it; scripts: files beside cards.js."""
-    mark = " data-review" * review
+def deck_html(inner: str, *scripts: str, mark: str = "") -> str:
+    """Return the HTML of a deck with `inner` in it.
+
+    scripts: files beside cards.js. mark: an attribute that makes it a review, or so.
+    """
     # Without the attribute JupyterLab takes letters typed here for its shortcuts.
     return (
         f"{form_style('.distlab-cards', 'distlab.learner.quiz', 'cards.css')}"
-        f'<div class="distlab-cards"{mark} data-lm-suppress-shortcuts="true">'
+        f'<div class="distlab-cards" {mark} data-lm-suppress-shortcuts="true">'
         f"{inner}</div>{form_script('distlab.learner.quiz', 'cards.js', *scripts)}"
     )
 
@@ -106,7 +116,7 @@ def review(
     topic: str | None = None,
     new: int = 10,
 ) -> Deck:
-    """Return the cards of today: those that are due, and at most `new` new ones.
+    """Return the cards of today: those due, then new ones, at most `new` a day.
 
     Raises: InvalidArgument for a lesson, level or topic that no card has.
     """
@@ -136,17 +146,27 @@ def _answers(ids):
     return {"text/html": html, "text/plain": ""}
 
 
-def _place(lesson):
+def place_of(lesson: str) -> str:
     """Return the template of a link to a lesson from the kernel's working directory."""
     found = (each for each in _FOLDERS if Path(f"{each}{lesson}.ipynb").is_file())
     return next(found, "") + _PLACE
 
 
-def section(card: Card, kept: object, review: bool, place: str) -> str:
+def section(
+    card: Card,
+    kept: object,
+    review: bool,
+    place: str,
+    *,
+    below: str = "",
+    **data: object,
+) -> str:
     """Return a card as HTML.
 
-    kept: its entry in cards.json. place: template of its link; see _PLACE.
+    kept: its entry in cards.json. place: template of its link; see _PLACE. below: HTML
+    below the question. data: more attributes, data-NAME.
     """
+    more = "".join(f'data-{name}="{escape(str(v))}" ' for name, v in data.items())
     points = "".join(
         f'<li data-point="{escape(plain(point))}">{typeset(point)}</li>'
         for point in card.key_points
@@ -156,10 +176,20 @@ def section(card: Card, kept: object, review: bool, place: str) -> str:
     about = f"lesson {card.lesson[:2]} · {about}" if review else about
     return (
         f'<section data-card="{escape(card.id)}" data-lesson="{escape(card.lesson)}" '
-        f'data-level="{card.level}" data-topic="{escape(card.topic)}" '
+        f'data-level="{card.level}" data-topic="{escape(card.topic)}" {more}'
         f'data-kept="{escape(json.dumps(kept or {}))}">'
         f'<p class="about">{escape(about)}</p>'
-        f'<p class="question">{typeset(card.question)}</p>'
-        f"<details><summary>Key points</summary><ul>{points}</ul>"
-        f'<p><a href="{link}">The cell that shows it</a></p></details></section>'
+        f'<p class="question">{typeset(card.question)}</p>{below}'
+        f"<details><summary>Answer and key points</summary>"
+        f'<p class="said">{typeset(card.answer)}</p>'
+        f'<ul>{points}</ul><p><a href="{link}">The cell that shows it</a></p>'
+        f"{_follow_ups(card)}</details></section>"
     )
+
+
+def _follow_ups(card):
+    after = follow_ups(card)
+    ids = escape(" ".join(each.id for each in after))
+    asked = " ".join(typeset(each.question) for each in after)
+    said = f"An interviewer may go on: {asked}"
+    return asked and f'<p class="next" data-next="{ids}">{said}</p>'

@@ -18,7 +18,7 @@ from distlab.errors import InvalidArgument
 from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.quiz.card import LEVELS, Card, cards, lessons
 
-__all__ = ["RATINGS", "due", "keep_answer", "rate", "selected"]
+__all__ = ["RATINGS", "due", "keep_answer", "new_today", "rate", "selected"]
 
 RATINGS = ("again", "hard", "good", "easy")
 
@@ -41,7 +41,7 @@ def selected(
     if not topic:
         return found
     topics = {c: _plain(f"{c.lesson} {c.topic}") for c in found}
-    texts = {c: _plain(" ".join([c.question, *c.key_points])) for c in found}
+    texts = {c: _plain(" ".join([c.question, c.answer, *c.key_points])) for c in found}
     for words in (topics, texts):
         if about := [c for c in found if _plain(topic) in words[c]]:
             return about
@@ -75,12 +75,26 @@ def _plain(text):
 def due(
     chosen: list[Card], *, new: int = 10, now: datetime | None = None
 ) -> list[Card]:
-    """Return the cards that are due, longest first, then at most `new` new ones."""
+    """Return the cards that are due, longest first, then new ones.
+
+    new: the most of a day, of all lessons, levels and topics; see `new_today`.
+    """
     now, kept = now or datetime.now(UTC), kept_by_learner("cards")
     seen = [(_due(kept.get(card.id)), card) for card in chosen]
     old = [each for each in seen if each[0] and each[0] <= now]
     old.sort(key=lambda each: each[0])
-    return [c for _, c in old] + [c for when, c in seen if when is None][:new]
+    left = max(0, new - new_today(now))
+    return [c for _, c in old] + [c for when, c in seen if when is None][:left]
+
+
+def new_today(now: datetime | None = None) -> int:
+    """Return the number of cards whose first rating was on this day, in local time."""
+    day = (now or datetime.now(UTC)).astimezone().date().isoformat()
+    kept = kept_by_learner("cards")
+    entries = [
+        entry for name in kept.names() if isinstance(entry := kept.get(name), dict)
+    ]
+    return sum(entry.get("first") == day for entry in entries)
 
 
 def keep_answer(card_id: str, **new: str | list[str]) -> None:
@@ -104,6 +118,9 @@ def rate(card_id: str, rating: str, *, now: datetime | None = None) -> datetime:
     kept = kept_by_learner("cards")
     entry = kept.get(card_id) or {}
     state = State.from_dict(entry["fsrs"]) if _due(entry) else State()
+    if not _due(entry):
+        day = (now or datetime.now(UTC)).astimezone().date()
+        entry = {**entry, "first": day.isoformat()}
     # Without chance a page, which has FSRS in JavaScript, gives the same dates.
     fsrs = Scheduler(enable_fuzzing=False)
     state, _ = fsrs.review_card(state, Rating(1 + RATINGS.index(rating)), now)

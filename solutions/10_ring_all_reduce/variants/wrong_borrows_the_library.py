@@ -3,7 +3,7 @@
 from distlab.collectives import hierarchical_all_reduce, ring_all_reduce
 
 POINTS = 0.0
-HINT = "Nothing of your own"
+HINT = "Nothing of your own does the work"
 
 
 def reduce_scatter(comm, chunks, ring):

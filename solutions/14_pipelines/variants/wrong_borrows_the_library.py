@@ -1,7 +1,7 @@
 """Asks the library."""
 
 POINTS = 7.0
-HINT = "Nothing of your own"
+HINT = "Nothing of your own does the work"
 
 
 def one_f_one_b(stages, microbatches):

@@ -3,7 +3,7 @@
 from distlab.train.asynchronous import Asynchronous
 
 POINTS = 0.0
-HINT = "Nothing of your own"
+HINT = "Nothing of your own does the work"
 
 
 class Server:

@@ -12,9 +12,11 @@ const later = (card) => {
   return above && JSON.parse(above.dataset.kept)[card.dataset.card];
 };
 const recall = (card) => {
+  const interview = card.closest("[data-interview]");
   let kept = stored("distlab.card." + card.dataset.card);
   try {
     kept = Object(kept ?? later(card) ?? JSON.parse(card.dataset.kept));
+    if (interview) kept = Object(heldIn(interview)?.answers[card.dataset.card]);
   } catch {
     kept = {};
   }
@@ -27,6 +29,8 @@ const recall = (card) => {
 };
 const waiting = {};
 const remember = (card, change) => {
+  const interview = card.closest("[data-interview]");
+  if (interview) return interview.keep(card, change);
   const id = card.dataset.card;
   const name = "distlab.card." + id;
   store(name, { ...Object(stored(name)), ...recall(card), ...change });
@@ -34,6 +38,19 @@ const remember = (card, change) => {
   clearTimeout(waiting[id]);
   const say = () => tellCard({ id, ...change }) || isPage || card.unkept();
   waiting[id] = setTimeout(say, 400);
+};
+// The cards of a level, or of all, whose topic has these words, or else their texts.
+const chosen = (cards, { lesson, level, topic }) => {
+  const plain = (text) => text.toLowerCase().replace(/[-_]/g, " ").trim();
+  const fit = cards.filter(
+    ({ dataset }) =>
+      (!lesson || dataset.lesson === lesson) && (!level || dataset.level === level),
+  );
+  const about = (...texts) => plain(texts.join(" ")).includes(plain(topic));
+  const found = fit.filter(({ dataset }) => about(dataset.lesson, dataset.topic));
+  if (found.length) return found;
+  const words = (card) => [...card.querySelectorAll(".question, .said, li")];
+  return fit.filter((card) => about(...words(card).map((each) => each.textContent)));
 };
 const UNKEPT = "Not kept. Run this cell first.";
 
@@ -134,6 +151,8 @@ const upgradeCard = (card) => {
     html: li.innerHTML,
   }));
   const link = details.querySelector("a");
+  const said = details.querySelectorAll(".said");
+  const next = details.querySelectorAll(".next");
   link.onclick = follow;
   card.setAttribute("role", "group");
   card.setAttribute("aria-label", card.querySelector(".question").textContent.replaceAll("$", ""));
@@ -141,18 +160,21 @@ const upgradeCard = (card) => {
   const field = make("textarea", "", { value: kept.answer });
   const label = make("label", "Your answer", { className: "answer" });
   label.append(field);
-  const button = make("button", "Compare with the key points", { type: "button" });
+  const button = make("button", "Compare with the answer and key points", { type: "button" });
   const hint = make("span", "Write your answer first.", { className: "hint" });
   const ticks = checklist(points, kept, save);
-  ticks.append(link.parentNode, ratingsOf(card, deck));
+  ticks.prepend(...said);
+  const isInterview = "interview" in deck.dataset;
+  ticks.append(link.parentNode, ...next);
+  if (!isInterview) ticks.append(ratingsOf(card, deck));
   const settle = () => {
-    const empty = !field.value.trim();
+    const empty = !isInterview && !field.value.trim();
     button.disabled = empty && ticks.hidden;
     hint.hidden = !button.disabled;
     button.setAttribute("aria-expanded", String(!ticks.hidden));
     button.textContent = ticks.hidden
-      ? "Compare with the key points"
-      : "Hide the key points";
+      ? "Compare with the answer and key points"
+      : "Hide the answer and key points";
   };
   field.oninput = () => {
     kept.answer = field.value;
@@ -162,6 +184,7 @@ const upgradeCard = (card) => {
   button.onclick = () => {
     ticks.hidden = !ticks.hidden;
     settle();
+    if (!ticks.hidden) card.compared?.();
   };
   card.unkept = () => Object.assign(hint, { textContent: UNKEPT, hidden: false });
   card.beginAgain = () => {
@@ -171,7 +194,8 @@ const upgradeCard = (card) => {
     settle();
   };
   card.addEventListener("keydown", (event) => {
-    const rating = event.target !== field && !ticks.hidden && Number(event.key);
+    const typing = isInterview || event.target === field || ticks.hidden;
+    const rating = !typing && Number(event.key);
     if (RATINGS[rating - 1]) ticks.querySelectorAll("button")[rating - 1].click();
   });
   settle();

@@ -1,10 +1,15 @@
-// The page of all cards: those that are due, longest first, then a few new ones.
+// The page of all cards: those that are due, longest first, then a day's new ones.
 const NEW_CARDS = 10;
 const dueAt = (card) => {
   const again = (state, [rating, time]) =>
     reviewed(state, 1 + RATINGS.indexOf(rating), time);
   return recall(card).ratings.reduce(again, null)?.due;
 };
+const isToday = (time) => new Date(time).toDateString() === new Date().toDateString();
+const newToday = (deck) =>
+  [...deck.querySelectorAll("[data-card]")]
+    .map((card) => Math.min(...recall(card).ratings.map(([, time]) => time)))
+    .filter(isToday).length;
 const atTime = (time) => {
   const clock = { hour: "2-digit", minute: "2-digit" };
   return `${onDay(time)}, ${new Date(time).toLocaleTimeString("en-GB", clock)}`;
@@ -13,24 +18,15 @@ const atTime = (time) => {
 forEach("form.choose", (form) => {
   const deck = form.closest(".distlab-cards");
   const said = deck.querySelector(".today");
-  const plain = (text) => text.toLowerCase().replace(/[-_]/g, " ").trim();
-  const chosen = () => {
-    const { lesson, level, topic } = form.elements;
-    const cards = [...deck.querySelectorAll("[data-card]")].filter(
-      ({ dataset }) =>
-        (!lesson.value || dataset.lesson === lesson.value) &&
-        (!level.value || dataset.level === level.value),
-    );
-    const about = (...texts) => plain(texts.join(" ")).includes(plain(topic.value));
-    const found = cards.filter(({ dataset }) => about(dataset.lesson, dataset.topic));
-    if (found.length) return found;
-    const words = (card) => [...card.querySelectorAll(".question, li")];
-    return cards.filter((card) => about(...words(card).map((each) => each.textContent)));
-  };
   const start = () => {
-    const cards = chosen().map((card) => [dueAt(card), card]);
+    const { lesson, level, topic } = form.elements;
+    const wanted = { lesson: lesson.value, level: level.value, topic: topic.value };
+    const cards = chosen([...deck.querySelectorAll("[data-card]")], wanted).map((card) => [
+      dueAt(card),
+      card,
+    ]);
     const old = cards.filter(([due]) => due <= Date.now()).sort((a, b) => a[0] - b[0]);
-    const fresh = cards.filter(([due]) => due === undefined).slice(0, NEW_CARDS);
+    const fresh = cards.filter(([due]) => due === undefined).slice(0, Math.max(0, NEW_CARDS - newToday(deck)));
     const [seen, unseen] = [old.length, fresh.length];
     turn(deck, [...old, ...fresh].map(([, card]) => card));
     said.textContent = seen + unseen
