@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.calls.progress import Progress
+from distlab.diagnosis.flight import explain as explained
+from distlab.diagnosis.flight.reading import LOG_SUFFIXES
+from distlab.diagnosis.flight.watchdog import has_watchdog, read_logs
 from distlab.errors import InvalidArgument
-from distlab.flight import explain as explained
-from distlab.flight.reading import LOG_SUFFIXES
-from distlab.flight.watchdog import has_watchdog, read_logs
 
 __all__ = ["explain"]
 

@@ -11,18 +11,22 @@ A failure that may only be a consequence of another one waits a moment for its c
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from distlab.calls.printed_output import Console
 from distlab.calls.serialize import unpack
+from distlab.diagnosis import (
+    Failure,
+    NotesGraph,
+    RankOutcome,
+    begun_in_vain,
+    stuck_ranks,
+)
 from distlab.errors import NotSerializable
 from distlab.faults import Fault, Slow
-from distlab.launch.waits import begun_in_vain, disagreement, stuck_ranks
 from distlab.processes import Ended, FrameReceived, Lines, Processes, Slowdown
 from distlab.recorder import DISAGREED, SharedTrace
-from distlab.trace import members_of
 
-__all__ = ["TICK_S", "Failure", "RankOutcome", "RunningCall", "read_outcome"]
+__all__ = ["TICK_S", "RunningCall", "read_outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 1.0
@@ -30,44 +34,6 @@ _BLAMED_S = 2.0  # for the stack of a rank that the others may wait for
 _SILENT_S = 1.5
 _SIDES_S = 0.5  # wait for other ranks after a mismatched collective
 _LOOKS, _STILL_S = 5, 0.005  # retries if ranks move while their stacks are read
-
-
-@dataclass
-class RankOutcome:
-    """The end of one rank's call.
-
-    how: "returned", "raised" or "died".
-    time: seconds on the system's monotonic clock.
-    value: its result, the exception it raised, or its exit status.
-    details: further facts that the rank reported, for the diagnosis.
-    """
-
-    rank: int
-    how: str
-    time: float
-    value: object = None
-    details: dict = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Failure(Exception):
-    """The reason why a call cannot finish; the input of the diagnosis.
-
-    kind: "raised", "died", "stuck", "disagreement", "timeout", "late start" or
-        "interrupted".
-    first: the outcome to report, if a rank raised or died.
-    stuck: rank -> the ranks that it waits for, where ranks are stuck.
-    outcomes: rank -> its outcome, for all that have ended.
-    stacks: rank -> its main thread's stack, for all that have not.
-    timeout_s: the limit that was exceeded, before `patience` multiplies it.
-    """
-
-    kind: str
-    first: RankOutcome | None = None
-    stuck: dict[int, set[int]] = field(default_factory=dict)
-    outcomes: dict[int, RankOutcome] = field(default_factory=dict)
-    stacks: dict[int, list] = field(default_factory=dict)
-    timeout_s: float = 0.0
 
 
 class RunningCall:
@@ -173,12 +139,11 @@ class RunningCall:
 
     def _hear_all_sides(self):
         """Wait a moment for late ranks to enter the mismatched collective."""
-        number, group, calls = disagreement(self._board) or (0, "", ())
-        members = members_of(group, self._board.world_size)
-        deadline = time.monotonic() + _SIDES_S
-        while time.monotonic() < deadline and number:
-            late = set(members) - set(self.outcomes) - set(calls)
-            if all(self._board.calls(rank, group) >= number for rank in late):
+        graph = NotesGraph(self._board, {}, {})
+        faults, deadline = graph.faults(), time.monotonic() + _SIDES_S
+        while faults and time.monotonic() < deadline:
+            late = graph.missing(faults[0].group, faults[0].number)
+            if not late - self.outcomes.keys():
                 return
             self._take(self._processes.poll(0.01))
 

@@ -380,7 +380,7 @@ def _meet_for_group(comm_of, call):
         words = f"new_group({'' if ranks is None else list(ranks)})"
         among = "" if ranks is None or all_wait else group_name(ranks, "new")
         if among and comm.recorder.knows(new_groups(comm.world_size)):
-            line = f"{words}\n\n\n{whereabouts(_stack())}"
+            line = with_extra(words, "", "", whereabouts(_stack()))
             number = comm.recorder.enter_call(line, new_groups(comm.world_size))
             comm.check_agreement(number, words, new_groups(comm.world_size))
         if comm.rank not in (ranks or [comm.rank]) or not comm.recorder.knows(among):

@@ -25,9 +25,10 @@ from pathlib import Path
 from distlab.calls.printed_output import Console
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import check_function, pack_task
+from distlab.diagnosis import Failure, RankOutcome, how_it_died, stuck_ranks, tell
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Kill, Slow, check_faults
-from distlab.launch.call import TICK_S, Failure, RankOutcome, read_outcome
+from distlab.launch.call import TICK_S, read_outcome
 from distlab.launch.machine import (
     FOR_TRAINING,
     PRELOAD,
@@ -36,9 +37,6 @@ from distlab.launch.machine import (
     usable_cores,
 )
 from distlab.launch.report import Report
-from distlab.launch.scene import how_it_died
-from distlab.launch.story import tell
-from distlab.launch.waits import stuck_ranks
 from distlab.launch.world import RankHosts, check_timeout, refuse_nested
 from distlab.patience import patience
 from distlab.processes import (

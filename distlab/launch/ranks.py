@@ -18,12 +18,11 @@ from pathlib import Path
 
 from distlab.calls.printed_output import Console
 from distlab.calls.progress import Progress
+from distlab.diagnosis import Failure, RankOutcome, group_in_words, tell
 from distlab.errors import WorldFailed
 from distlab.faults import Fault
-from distlab.launch.call import TICK_S, Failure, RankOutcome, RunningCall
+from distlab.launch.call import TICK_S, RunningCall
 from distlab.launch.machine import FOR_TRAINING, PRELOAD, usable_cores
-from distlab.launch.scene import group_in_words
-from distlab.launch.story import tell
 from distlab.patience import patience
 from distlab.processes import (
     Ended,

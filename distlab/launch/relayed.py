@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from distlab import errors
 from distlab.calls.untrusted_data import read_untrusted
+from distlab.diagnosis import RankOutcome
 from distlab.errors import NotSerializable
-from distlab.launch.call import RankOutcome, RunningCall
+from distlab.launch.call import RunningCall
 from distlab.launch.clocks import FabricClock, RealClock
 from distlab.launch.ranks import Ranks
 from distlab.launch.relay import ProtocolViolation, Relay

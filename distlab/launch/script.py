@@ -20,9 +20,17 @@ from pathlib import Path
 
 from distlab.calls.printed_output import Console
 from distlab.calls.progress import Progress
+from distlab.diagnosis import (
+    Failure,
+    RankOutcome,
+    Scene,
+    progress,
+    ranks_in_words,
+    tell,
+)
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
-from distlab.launch.call import Failure, RankOutcome, RunningCall
+from distlab.launch.call import RunningCall
 from distlab.launch.machine import (
     FOR_TRAINING,
     PRELOAD,
@@ -31,9 +39,7 @@ from distlab.launch.machine import (
     usable_cores,
 )
 from distlab.launch.ranks import Ranks
-from distlab.launch.scene import Scene, ranks_in_words
 from distlab.launch.self_started import new_worlds
-from distlab.launch.story import progress, tell
 from distlab.processes.child import INTERRUPT_SIGNAL
 from distlab.trace import Trace, group_name
 
@@ -380,13 +386,10 @@ class _ScriptCall(RunningCall):
 
     def _tell(self):
         """Print what each rank does, as some have waited long, or none computes."""
-        waits, busy = self._waits(), self.board.world_size - len(self.outcomes)
+        waits = self._waits()
         self._told = {*waits.items(), "idle"}
-        title = (
-            "Some ranks wait for others:" if waits else "No rank has computed for 10 s:"
-        )
-        title = "All ranks wait:" if len(waits) == busy else title
-        lines = progress(self.failure("held"), self.board, self._faults)[1:]
+        title, *lines = progress(self.failure("held"), self.board, self._faults)
+        title = title if waits else "No rank has computed for 10 s:"
         Progress.make_room()
         print("\n".join([title, *lines]), file=sys.stderr, flush=True)
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from distlab.calls.failure_location import described
+from distlab.diagnosis import Failure, RankOutcome, stuck_ranks, tell
 from distlab.faults import Fault
-from distlab.launch.call import Failure, RankOutcome
 from distlab.launch.report import Report
-from distlab.launch.story import tell
-from distlab.launch.waits import stuck_ranks
 from distlab.peers import Disagreement
 from distlab.processes.memory import resident_bytes, return_free_memory
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm

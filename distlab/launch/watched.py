@@ -16,9 +16,9 @@ from itertools import chain, combinations
 from pathlib import Path
 
 from distlab.calls.printed_output import Console
+from distlab.diagnosis import Failure, RankOutcome, progress, tell
 from distlab.errors import InvalidArgument
-from distlab.launch.call import Failure, RankOutcome, RunningCall
-from distlab.launch.story import progress, tell
+from distlab.launch.call import RunningCall
 from distlab.launch.watched_rank import VERSION, clock_name, started_at
 from distlab.processes import anonymous_file
 from distlab.processes.child import STACKS_SIGNAL

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from distlab.calls.printed_output import Console
 from distlab.calls.serialize import check_function, pack_task
+from distlab.diagnosis import Failure
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import Fault, check_faults
-from distlab.launch.call import Failure
 from distlab.launch.machine import (
     check_world_size,
     choose_backend,

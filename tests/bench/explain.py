@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import distlab.flight
+import distlab.diagnosis.flight
 
 LIBRARY = "/opt/conda/lib/python3.11/site-packages/torch/distributed/fsdp/part{}.py"
 

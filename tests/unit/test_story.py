@@ -5,8 +5,7 @@ import os
 
 import pytest
 
-from distlab.launch.call import Failure, RankOutcome
-from distlab.launch.story import tell
+from distlab.diagnosis import Failure, RankOutcome, tell
 from distlab.processes import anonymous_file
 from distlab.recorder import Recorder, SharedTrace
 

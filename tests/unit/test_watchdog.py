@@ -2,8 +2,8 @@
 
 import pytest
 
+from distlab.diagnosis.flight.watchdog import has_watchdog, read_logs
 from distlab.errors import InvalidArgument
-from distlab.flight.watchdog import has_watchdog, read_logs
 
 OLD = (
     "[E ProcessGroupNCCL.cpp:458] [Rank {}] Watchdog caught collective operation "

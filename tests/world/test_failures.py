@@ -223,7 +223,7 @@ def test_a_rank_that_skips_a_barrier_is_named(skipper):
 
     error = failed(CollectiveMismatch, skip, 4)
     assert error.rank == skipper
-    assert f"rank {skipper} never called barrier" in str(error)
+    assert f"rank {skipper} returned and never called barrier" in str(error)
 
 
 def test_a_rank_that_receives_instead_of_joining_a_barrier_is_named():

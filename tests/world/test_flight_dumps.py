@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hanging import JOBS, SUBGROUPS
 
-from distlab.flight import explain
+from distlab.diagnosis.flight import explain
 
 SCRIPT = Path(__file__).parents[1] / "hanging.py"
 WHAT = {
@@ -79,25 +79,25 @@ def test_the_analyzer_of_torch_finds_the_same(dumps, job):
 
 
 VERDICTS = {
-    "skipped": "rank 1 never called all_reduce(float32[4]) of the default group, "
-    "which ranks 0 and 2 wait in",
-    "order": "ranks disagree about collective 1 of the default group: rank 0 called "
+    "skipped": "rank 1 never called all_reduce(float32[4])"
+    ", which ranks 0 and 2 wait in",
+    "order": "ranks disagree about collective 1: rank 0 called "
     "broadcast(float32[4]), ranks 1 and 2 called all_reduce(float32[9])",
-    "shapes": "ranks disagree about collective 1 of the default group: rank 0 called "
+    "shapes": "ranks disagree about collective 1: rank 0 called "
     "all_reduce(float32[4]), rank 1 called all_reduce(float32[104]), rank 2 called "
     "all_reduce(float32[204])",
-    "types": "ranks disagree about collective 1 of the default group: rank 0 called "
+    "types": "ranks disagree about collective 1: rank 0 called "
     "all_reduce(uint8[4]), rank 1 called all_reduce(float32[4]), rank 2 called "
     "all_reduce(float64[4])",
-    "crossed": "deadlock: rank 0 waits in all_reduce(float32[4]) of group 1 [0, 1] for "
-    "rank 1, which waits in all_reduce(float32[4]) of group 2 [1, 2] for rank 2, which "
-    "waits in all_reduce(float32[4]) of group 3 [0, 2] for rank 0",
-    "barrier": "ranks disagree about collective 1 of the default group: rank 0 called "
+    "crossed": "deadlock: rank 0 waits in all_reduce(float32[4]) among ranks 0 and 1 "
+    "(group 1) for rank 1, which waits in all_reduce(float32[4]) among ranks 1 and 2 "
+    "(group 2) for rank 2, which waits in all_reduce(float32[4]) among ranks 0 and 2 "
+    "(group 3) for rank 0",
+    "barrier": "ranks disagree about collective 1: rank 0 called "
     "barrier(), ranks 1 and 2 called all_reduce(float32[4])",
-    "returned": "rank 1 never called all_gather(float32[4] → float32[3, 4]) of the "
-    "default group, which ranks 0 and 2 wait in",
-    "busy": "rank 1 never called all_reduce(float32[4]) of the default group, which "
-    "ranks 0 and 2 wait in",
+    "returned": "rank 1 never called all_gather(float32[4] → float32[3, 4]), "
+    "which ranks 0 and 2 wait in",
+    "busy": "rank 1 never called all_reduce(float32[4]), which ranks 0 and 2 wait in",
     "healthy": "no rank is behind: as far as the dumps tell, nothing hangs",
 }
 
@@ -122,7 +122,6 @@ def test_a_rank_without_a_dump_is_named_and_the_others_are_told(dumps, tmp_path)
         (tmp_path / dump.name).write_bytes(dump.read_bytes())
     explained = explain(tmp_path)
     assert explained.verdict == (
-        "rank 1 left no dump, and ranks 0 and 2 wait in all_reduce(float32[4]) of the "
-        "default group"
+        "rank 1 left no dump, and ranks 0 and 2 wait in all_reduce(float32[4])"
     )
     assert "There is no file of rank 1." in str(explained)

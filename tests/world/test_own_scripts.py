@@ -119,7 +119,7 @@ ENDS = {
     "one never joins": (
         "import os, torch.distributed as dist\nif os.environ['RANK'] == '0':\n"
         "    dist.init_process_group('gloo')",
-        "rank 1 never called init_process_group()",
+        "rank 1 returned and never called init_process_group()",
     ),
     "forks itself, and a fork fails": (
         "import os\npid = os.fork()\n"

@@ -187,10 +187,10 @@ def end_once(progress):
 SILENT = {
     "time.sleep(1000)": "No rank has computed for 10 s:",
     "dist.barrier() if rank else dist.distributed_c10d._get_default_store().get('x')": (
-        "Some ranks wait for others:"
+        "Rank 0 has not called barrier(), which rank 1 waits in:"
     ),
     "import threading; t = threading.Thread(target=dist.barrier); t.start(); t.join()\n"
-    "dist.recv(torch.ones(1), 1 - rank)": "All ranks wait:",
+    "dist.recv(torch.ones(1), 1 - rank)": "Each waits for the next: rank 0 → rank 1",
 }
 
 
@@ -234,8 +234,9 @@ def test_a_signal_tells_at_once_and_the_second_kills(tmp_path, number):
 
 
 def test_ctrl_c_at_a_terminal_tells_before_the_ranks_get_it(tmp_path):
-    (tmp_path / "job.py").write_text(INIT + "dist.barrier()\nprint('ready')\n"
-        "if rank: time.sleep(1000)\ndist.barrier()\n")  # fmt: skip
+    (tmp_path / "job.py").write_text(INIT + "dist.barrier()\n"
+        "print('ready') if not rank else (print('ready'), time.sleep(1000))\n"
+        "dist.barrier()\n")  # fmt: skip
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
@@ -252,7 +253,7 @@ def test_ctrl_c_at_a_terminal_tells_before_the_ranks_get_it(tmp_path):
         pass
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     assert "At SIGINT: rank 1 has not returned, and rank 0 waits for it" in shown
-    assert "line 6: if rank: time.sleep(1000)" in shown and "Traceback" not in shown
+    assert "line 5: print('ready') if not rank" in shown and "Traceback" not in shown
 
 
 # ---- the command line --------------------------------------------------------------

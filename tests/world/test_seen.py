@@ -241,9 +241,9 @@ def monitored(comm):
 
 
 HANGS = [
-    (waits_in_cpp, "rank 1 never called DDP's all_reduce(int32[2], SUM)"),
+    (waits_in_cpp, "rank 1 returned and never called DDP's all_reduce(int32[2], SUM)"),
     (a_hook_of_torchs, "and never called all_reduce(float32[100], SUM), which ranks 0"),
-    (monitored, "rank 0 never called monitored_barrier(), which ranks 1"),
+    (monitored, "rank 0 returned and never called monitored_barrier(), which ranks"),
     (
         one_batch_fewer,
         "rank 1 returned after 4 backward passes and never called DDP's "
@@ -270,8 +270,11 @@ HANGS = [
         "float32[3], SUM), rank 2 called all_reduce(float32[4], SUM)",
     ),
     (waits_later, "never called all_reduce(float32[4], SUM), which ranks 0 and 1"),
-    (objects, "rank 0 never called broadcast_object_list's broadcast("),
-    (a_group_that_one_does_not_make, "never called new_group([0, 1]), which rank 1"),
+    (objects, "0 returned and never called broadcast_object_list's broadcast("),
+    (
+        a_group_that_one_does_not_make,
+        "never called new_group([0, 1]) among ranks 0 and 1, which rank 1",
+    ),
     (a_layer_of_a_mesh, "never called DTensor's all_reduce(float32[4, 6], SUM)"),
 ]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from distlab.diagnosis import ranks_in_words
 from distlab.engines.ray.node import CONTROL, keepalive
 from distlab.engines.ray.store import StoreServer
 from distlab.errors import EngineFailed, ProcessServerFailed
-from distlab.launch.scene import ranks_in_words
 from distlab.patience import patience
 from distlab.processes import Disconnected, Ended, FrameReceived, Lines
 from distlab.processes.wire import LENGTH, FrameReader

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from itertools import groupby
 
+from distlab.diagnosis import ranks_in_words
 from distlab.engines.ray.processes import NodesProcesses
 from distlab.launch.call import RunningCall
 from distlab.launch.ranks import Ranks
-from distlab.launch.scene import ranks_in_words
 from distlab.units import readable_seconds
 
 __all__ = ["RayRanks"]

@@ -128,6 +128,11 @@ class FlightOperation(NamedTuple):
     since_ns: int
     peers: tuple[tuple[str, int, str], ...] = ()
 
+    @property
+    def call(self) -> str:
+        """The call, in words."""
+        return self.entry.call
+
 
 @dataclass
 class RankDump:

@@ -1,25 +1,27 @@
 """The failure state: the activity of every rank at a failure, each in one phrase."""
 
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from distlab.calls.failure_location import learners_frames, whereabouts
+from distlab.diagnosis.failure import Failure
+from distlab.diagnosis.notes import (
+    NotesGraph,
+    call_in_words,
+    passes_in_words,
+    waits_for,
+)
+from distlab.diagnosis.words import ranks_in_words
 from distlab.faults import Fault, Kill
-from distlab.launch.call import Failure
-from distlab.launch.waits import waits_for
-from distlab.recorder import DESTROYED, ENDING, Now, SharedTrace, phase_of, shown
-from distlab.trace import members_of, mesh_dimension_of
+from distlab.recorder import DESTROYED, ENDING, SharedTrace, shown
 
-__all__ = ["WAY", "Scene", "call_in_words", "group_in_words", "how_it_died"]
-__all__ += ["ranks_in_words"]
-
-WAY = {"send": "to", "recv": "from"}
+__all__ = ["Scene", "how_it_died"]
 
 
 class Scene:
     """The failure state that a diagnosis is made from, at the time of detection.
 
-    everyone: all ranks. trace: their events up to here.
+    everyone: all ranks. trace: their events up to here. graph: who waits for whom.
     """
 
     def __init__(
@@ -35,6 +37,17 @@ class Scene:
         self.faults = faults
         self.trace = board.trace(cut=True, ended=_ends(failure))
         self.everyone = range(board.world_size)
+        self.graph = NotesGraph(board, self._lacking(), failure.outcomes)
+        self.graph.over = failure.kind != "held"
+
+    def _lacking(self):
+        """Return rank -> the ranks it waits for: those stuck, or all that wait."""
+        if self.failure.kind != "held":
+            return self.failure.stuck
+        board, ended = self.board, self.failure.outcomes
+        left = (rank for rank in self.everyone if rank not in ended)
+        waits = {rank: waits_for(board, rank, board.now(rank)) for rank in left}
+        return {rank: missing for rank, missing in waits.items() if missing}
 
     def doing(self, rank: int) -> str:
         """Return the activity of `rank` in one phrase."""
@@ -46,7 +59,8 @@ class Scene:
                 return f"rank {rank} had left by {outcome.details['left']}"
             left = self.board.flags(rank) & DESTROYED
             destroyed = ", its process group destroyed" if left else ""
-            return f"rank {rank} had returned{self.after_passes(rank)}{destroyed}"
+            after = passes_in_words(self.board.passes(rank))
+            return f"rank {rank} had returned{after}{destroyed}"
         if outcome.details.get("disagreement"):
             return f"rank {rank} stopped at {shown(outcome.details['message'])}"
         if outcome.details.get("communication"):
@@ -57,12 +71,6 @@ class Scene:
             own = why.startswith(f"rank {rank} ")
             return why if own else f"rank {rank} was lost with its node"
         return f"rank {rank} {how_it_died(outcome.value)}"
-
-    def after_passes(self, rank: int) -> str:
-        """Return " after 4 backward passes", "" where none had collectives."""
-        passes = self.board.passes(rank)
-        noun = "pass" if passes == 1 else "passes"
-        return f" after {passes} backward {noun}" if passes else ""
 
     def where(self, rank: int) -> str:
         """Return the place of `rank` in the learner's code, in half a sentence.
@@ -80,13 +88,15 @@ class Scene:
     def _waiting(self, rank):
         now = self.board.now(rank)
         if now.state == "blocked":
-            missing = sorted(waits_for(self.board, rank, now))
-            if now.kind in WAY:
+            missing = waits_for(self.board, rank, now)
+            call = call_in_words(self.board, rank)
+            call += self.graph.among(now.group)
+            if now.kind in ("send", "recv"):
                 moving = "" if missing else ", which was in transfer"
-                return f"waited in {self.call(rank, now)}{moving}"
+                return f"waited in {call}{moving}"
             any_of = "any of " * (now.kind == "any")
             whom = f" for {any_of}{ranks_in_words(missing)}" if missing else ""
-            return f"waited in {self.call(rank, now)}{whom}{self.pass_of(rank, now)}"
+            return f"waited in {call}{whom}{self.graph.during(rank)}"
         if now.state == "several":
             return "waited in calls that it had started on several Comms"
         if self._fault_fired(rank, "hang"):
@@ -101,19 +111,6 @@ class Scene:
         if self._stack(rank):
             return "was starting or ending its call"
         return "was running, and did not answer when its stack was asked for"
-
-    def call(self, rank: int, now: Now) -> str:
-        """Return the call of a blocked rank, its group, and its origin, in words."""
-        words = call_in_words(now)
-        if now.call >= 0:
-            words = shown(self.board.call(rank, now.call, now.group))
-        return words + group_in_words(now.group, self.board.world_size)
-
-    def pass_of(self, rank: int, now: Now) -> str:
-        """Return ", in backward pass 5" if a rank's collective is DDP's or FSDP's."""
-        words = self.board.call(rank, now.call, now.group) if now.call >= 0 else ""
-        phase, passes = phase_of(words), self.board.passes(rank)
-        return f", in {phase} pass {passes + (phase == 'forward')}" if phase else ""
 
     def _fault_fired(self, rank, label):
         faults = self.trace.of(rank, "fault")
@@ -136,7 +133,8 @@ class Scene:
             return f"It was at the beginning of {title}." if marks else ""
         last = calls[-1]
         when = "was in" if last.end is None else "had finished"
-        peer = "" if last.peer is None else f" {WAY[last.kind]} rank {last.peer}"
+        way = "to" if last.kind == "send" else "from"
+        peer = "" if last.peer is None else f" {way} rank {last.peer}"
         call = f"Comm call {last.step}, {last.label or last.kind}{peer}"
         return f"It {when} {call}" + (f"; it was at {title}." if marks else ".")
 
@@ -185,33 +183,3 @@ def how_it_died(status: int, planned: Kill | None = None) -> str:
         "SIGTERM": ", from outside",
     }
     return f"was killed by {name}{why.get(name, '')}"
-
-
-def call_in_words(now: Now) -> str:
-    """Return the call of a blocked rank with its peers, in words."""
-    if now.kind == "sendrecv":
-        return f"sendrecv (to rank {now.send_to}, from rank {now.recv_from})"
-    if now.kind in WAY:
-        peer = now.send_to if now.kind == "send" else now.recv_from
-        return f"{now.kind} {WAY[now.kind]} rank {peer}"
-    if now.kind == "any":
-        return now.label.split()[0]
-    return now.label or now.kind
-
-
-def group_in_words(group: str, world_size: int) -> str:
-    """Return the members of a group as " among ranks 0 and 1"; "" if all ranks."""
-    members, dimension = members_of(group, world_size), mesh_dimension_of(group)
-    if len(members) == world_size and not dimension:
-        return ""
-    return f" among {ranks_in_words(members)}" + f" ({dimension})" * bool(dimension)
-
-
-def ranks_in_words(ranks: Iterable[int]) -> str:
-    """Return "rank 2", "ranks 0, 1 and 3", or "ranks 0 to 63"."""
-    ranks = list(ranks)
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) > 8 and ranks == list(range(ranks[0], ranks[-1] + 1)):
-        return f"ranks {ranks[0]} to {ranks[-1]}"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

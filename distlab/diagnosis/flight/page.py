@@ -7,8 +7,9 @@ fault, by group and number; marks and words repeat the meaning of the colours.
 from collections import Counter, defaultdict
 from html import escape
 
-from distlab.flight.matching import Fault, RankDumps
-from distlab.flight.telling import described, ranks_in_words
+from distlab.diagnosis.flight.dumps import DumpsGraph
+from distlab.diagnosis.graph import Fault
+from distlab.diagnosis.words import ranks_in_words
 from distlab.show.assets import document, style
 
 __all__ = ["page"]
@@ -31,7 +32,7 @@ td { padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }
 """
 
 
-def page(job: RankDumps, faults: list[Fault], text: str) -> str:
+def page(job: DumpsGraph, faults: list[Fault], text: str) -> str:
     """Return the page as self-contained HTML; text: the explanation."""
     verdict, _, rest = text.partition("\n")
     lanes = _lanes(job, faults[0]) if faults else ""
@@ -41,7 +42,7 @@ def page(job: RankDumps, faults: list[Fault], text: str) -> str:
 
 def _lanes(job, fault):
     columns = _columns(job, fault)
-    common = {at: _most(job.calls(*at)) for at in columns}
+    common = {at: _most(dict(job.sides(*at))) for at in columns}
     lanes = defaultdict(list)
     for rank in job.everyone:
         cells = "".join(_cell(job, rank, *at, common[at]) for at in columns)
@@ -54,7 +55,7 @@ def _lanes(job, fault):
         key=lambda lane: (near.isdisjoint(lane[1]), concerned.isdisjoint(lane[1])),
     )
     over = "".join(
-        f"<th colspan={count}>{escape(described(job, group))}</th>"
+        f"<th colspan={count}>{escape(job.among(group) or 'all ranks')}</th>"
         for group, count in Counter(group for group, _ in columns).items()
     )
     heads = "".join(f"<th>{number}</th>" for _, number in columns)

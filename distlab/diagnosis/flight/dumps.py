@@ -1,41 +1,21 @@
-"""Matching of calls: each rank's first unfinished call, the ranks it awaits, and why.
+"""The wait-for graph of a job that has left dumps: each rank's first unfinished call.
 
-A rank waits for the members of a group that have not made the same call. A path in this
-wait-for graph ends at a rank that does not wait (it skipped the call, or is busy, or
-dead), at a call that all have made and none can finish, or in a cycle: a deadlock.
 Calls are matched by group and sequence number, as by torch's own analyzer.
 """
 
-import math
-from collections import Counter
 from functools import cache
-from typing import NamedTuple
 
-from distlab.flight.reading import DEFAULT, FlightEntry, Group, RankDump
+from distlab.diagnosis.flight.reading import DEFAULT, FlightEntry, Group, RankDump
+from distlab.diagnosis.graph import WaitForGraph
+from distlab.diagnosis.words import ranks_in_words
 
-__all__ = ["Fault", "RankDumps"]
-
-
-class Fault(NamedTuple):
-    """One fault, at one call of one group.
-
-    kind: "disagree" (`ranks` made another call than most), "missing" (`ranks` never
-    called), "stalled" (all called and don't end) or "deadlock" (each of `ranks` waits
-    for the next). inside: the ranks that wait in that call.
-    """
-
-    kind: str
-    group: Group
-    number: int
-    ranks: tuple[int, ...]
-    inside: tuple[int, ...] = ()
+__all__ = ["DumpsGraph"]
 
 
-class RankDumps:
-    """The dumps of all ranks.
+class DumpsGraph(WaitForGraph):
+    """The wait-for graph of all ranks, also of those without a dump.
 
-    everyone: all ranks, also those without a dump. waiting: rank -> the call it is in.
-    lacking: rank -> the ranks that it waits for. cut: those whose file is cut off.
+    cut: those whose file is cut off.
     """
 
     def __init__(
@@ -57,23 +37,35 @@ class RankDumps:
         """Return sequence number -> the entry of `rank` in `group`."""
         return self.dumps[rank].collectives.get(group, {}) if rank in self.dumps else {}
 
-    def calls(self, group: Group, number: int) -> dict[str, list[int]]:
-        """Return call -> ranks that made it as collective `number`, fewest first."""
+    def numbers(self, group):
+        """Return the numbers of the collectives that any dump has."""
+        lanes = (self.entries(group, rank) for rank in self.members(group))
+        return sorted(set().union(*lanes))
+
+    def sides(self, group, number):
+        """Return (call, ranks that made it as collective `number`), fewest first."""
         made: dict[str, list[int]] = {}
         for rank in self.members(group):
             if entry := self.entries(group, rank).get(number):
                 made.setdefault(entry.call, []).append(rank)
-        return dict(sorted(made.items(), key=lambda item: len(item[1])))
+        return sorted(made.items(), key=lambda item: len(item[1]))
 
-    def faults(self) -> list[Fault]:
-        """Return the faults, the cause of most waiting first; [] if there are none."""
-        found = [f for group in self.groups if (f := self._disagreement(group))]
-        begun = {fault.group: fault.number for fault in found}
-        roots = Counter(self._root(rank) for rank in self.waiting)
-        for fault, _ in roots.most_common():  # without results of a disagreement
-            if fault.number < begun.get(fault.group, math.inf):
-                found.append(fault)
-        return found
+    def among(self, group):
+        """Return the members of a group and its name in words, "" for all ranks."""
+        if group.description == DEFAULT:
+            return ""
+        named = group.description not in ("", "undefined")
+        name = f"{group.name}, {group.description}" if named else group.name
+        return f" among {ranks_in_words(self.members(group))} (group {name})"
+
+    def untold(self, ranks):
+        """Return the reason why the calls of ranks are not known, or ""."""
+        gone = [rank for rank in ranks if rank not in self.dumps]
+        if not gone:
+            return ""
+        if self.cut.issuperset(gone):
+            return "left a dump that is cut off"
+        return f"left no {'whole ' * bool(self.cut.intersection(gone))}dump"
 
     def parting(self, group: Group, rank: int, other: int) -> int | None:
         """Return the first collective that the two call from different lines."""
@@ -113,15 +105,9 @@ class RankDumps:
 
     def _behind(self, group, number):
         """Return the members that have called it, but are still in an earlier call."""
-        inside = self._inside(group, number)
         called = ((r, self.entries(group, r).get(number)) for r in self.members(group))
         late = {rank for rank, entry in called if entry and entry.state != "done"}
-        return late.difference(inside)
-
-    def _inside(self, group, number):
-        there = (group, number, ())
-        stand = self.waiting.items()
-        return tuple(r for r, at in stand if (at.group, at.number, at.peers) == there)
+        return late.difference(self.inside(group, number))
 
     def _waits_for(self, rank, at):
         if at.peers:
@@ -133,37 +119,3 @@ class RankDumps:
         wanted = ("recv" if way == "send" else "send"), rank
         pending = self.dumps[peer].unfinished if peer in self.dumps else ()
         return any(end[:2] == wanted for each in pending for end in each.peers)
-
-    def _disagreement(self, group):
-        """Return the first collective that ranks called differently, if there is one.
-
-        Return None if ranks still wait in an earlier one.
-        """
-        lanes = [self.entries(group, rank) for rank in self.members(group)]
-        calls = [at for at in self.waiting.values() if at.group is group]
-        held = min((at.number for at in calls if not at.peers), default=math.inf)
-        for number in sorted(set().union(*lanes)):
-            if len({lane[number].call for lane in lanes if number in lane}) > 1:
-                sides = list(self.calls(group, number).values())
-                odd = tuple(rank for side in sides[:-1] for rank in side)
-                early = number <= held
-                return Fault("disagree", group, number, odd) if early else None
-        return None
-
-    def _root(self, rank):
-        """Return the fault at the end of the wait-for path from `rank`."""
-        path = []
-        while rank not in path:
-            path.append(rank)
-            at, lacking = self.waiting[rank], self.lacking[rank]
-            idle = tuple(sorted(lacking - self.waiting.keys()))
-            if idle or not lacking:
-                inside = (rank,) if at.peers else self._inside(at.group, at.number)
-                kind = "missing" if idle else "stalled"
-                return Fault(kind, at.group, at.number, idle or inside, inside)
-            rank = min(lacking)
-        cycle = path[path.index(rank) :]
-        first = cycle.index(min(cycle))
-        cycle = tuple(cycle[first:] + cycle[:first])
-        at = self.waiting[cycle[0]]
-        return Fault("deadlock", at.group, at.number, cycle, cycle)

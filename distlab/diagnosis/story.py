@@ -7,6 +7,11 @@ import signal
 from collections.abc import Sequence
 
 from distlab.calls.failure_location import source_lines
+from distlab.diagnosis.failure import Failure
+from distlab.diagnosis.notes import waits_for
+from distlab.diagnosis.scene import Scene, how_it_died
+from distlab.diagnosis.verdict import verdict
+from distlab.diagnosis.words import agreeing, ranks_in_words
 from distlab.errors import (
     CollectiveMismatch,
     Deadlock,
@@ -17,18 +22,13 @@ from distlab.errors import (
     interrupted,
 )
 from distlab.faults import Fault
-from distlab.launch.call import Failure
-from distlab.launch.scene import Scene, group_in_words, how_it_died, ranks_in_words
-from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.patience import limit_in_words, more_patience
 from distlab.recorder import (
     DESTROYED,
     THREADED,
     SharedTrace,
-    agreed,
     handled,
     shown,
-    unequal_splits,
 )
 from distlab.trace import members_of
 
@@ -41,6 +41,7 @@ _TIMED_OUT = re.compile(
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
 _KEEP_IT = "--page out.html and --trace out.json keep what led here."
 _NONE_FREES = "No message is in flight that could free any of them."
+_COUNT = "Count the sends and receives between the two: they must be equal."
 _DETAIL = (
     "    TORCH_DISTRIBUTED_DEBUG=DETAIL is set, under which torch itself crashes in\n"
     "    DDP on gloo (2.13): unset it. distlab compares all collectives without it."
@@ -93,10 +94,12 @@ def tell(
 def progress(
     failure: Failure, board: SharedTrace, faults: Sequence[Fault]
 ) -> list[str]:
-    """Return lines on the running ranks, some of which wait for others."""
+    """Return lines on ranks under way: who waits for whom, and each one's activity."""
     scene = Scene(failure, board, faults, [""] * board.world_size)
     others = (rank for rank in scene.everyone if rank not in failure.outcomes)
-    return ["Some ranks wait for others:", *_doings(scene, list(others))]
+    found = scene.graph.faults()
+    said = verdict(scene.graph, found[0]) if found else "some ranks wait for others"
+    return [f"{said[0].upper()}{said[1:]}:", *_doings(scene, list(others))]
 
 
 def _doings(scene, ranks):
@@ -122,7 +125,7 @@ class _Story:
         """Return the exception of the matching class, with its diagnosis."""
         kind, first = self.failure.kind, self.failure.first
         if kind in ("stuck", "disagreement"):
-            return self._mismatch() or self._deadlock()
+            return self._without_end()
         if kind == "timeout":
             how = "If the work needs longer, give it longer: run(..., timeout_s=600)"
             return self._timeout("timeout_s", how)
@@ -131,8 +134,8 @@ class _Story:
         if kind == "interrupted":
             return self._interrupted()
         crashed = kind == "died" and first.value < 0 and not self.scene.planned()
-        if crashed and disagreement(self.board):  # gloo aborts on unequal sizes
-            return self._mismatch()
+        if crashed and self.scene.graph.faults():  # gloo aborts on unequal sizes
+            return self._without_end()
         return self._died() if kind == "died" else self._raised()
 
     def _raised(self):
@@ -211,51 +214,79 @@ class _Story:
         lines += [f"    It said: {line}" for line in said[-6:]]
         return self._write(RankDied, lines, first.rank, first.details.get("why", how))
 
-    def _deadlock(self):
-        stuck = self.failure.stuck
-        cycle = tuple(cycle_among(stuck))
-        if cycle:
-            rank = cycle[0]
-            chain = " → ".join(f"rank {rank}" for rank in [*cycle, cycle[0]])
-            cause = f"each waits for the next: {chain}"
-            hint = self._cycle_hint(cycle)
-            notes = [self.board.now(rank) for rank in cycle]
-            crossed = len({now.group for now in notes}) > 1
-            if crossed or any(now.call >= 0 for now in notes):
-                cause, hint = self._crossed(cycle), _SAME_ORDER
-        else:
-            rank, cause, hint = self._without_end()
-        error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)
-        error.cycle = cycle
-        return error
-
     def _without_end(self):
-        """Return (rank, cause, hint) of ranks that wait, though not in a cycle."""
-        stuck, ended = self.failure.stuck, self.failure.outcomes
-        lost = [r for r, missing in stuck.items() if missing - stuck.keys()]
-        if not lost:  # a simulated rank's collective can wait for itself
+        """Return the error of ranks that disagree, or wait for what never comes."""
+        graph, faults = self.scene.graph, self.scene.graph.faults()
+        if not faults:  # a simulated rank's collective can wait for itself
+            ended = self.failure.outcomes
             left = [rank for rank in self.scene.everyone if rank not in ended]
             wait = "wait, and none" if len(left) > 1 else "waits, and never"
-            return left[0], f"{ranks_in_words(left)} {wait} can continue", _NONE_FREES
-        waiter = min(lost, key=lambda r: len(stuck[r]))
-        returned = sorted(stuck[waiter] - stuck.keys())
-        have = "has" if len(returned) == 1 else "have"
-        call = self.scene.call(waiter, self.board.now(waiter))
-        whose = ranks_in_words(returned)
-        cause = f"rank {waiter} waits in {call}, but {whose} {have} returned"
-        hint = "Count the sends and receives between the two: they must be equal."
-        return returned[0], cause, hint
+            cause = f"{ranks_in_words(left)} {wait} can continue"
+            lines = [cause, "", f"    {_NONE_FREES}"]
+            return self._write(Deadlock, lines, left[0], cause)
+        fault, cause = faults[0], verdict(graph, faults[0])
+        rank = fault.ranks[0]
+        message = fault.inside and graph.waiting[fault.inside[0]].peers
+        if fault.kind == "deadlock" or (fault.kind == "missing" and message):
+            hint = self._cycle_hint(fault) if fault.kind == "deadlock" else _COUNT
+            error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)
+            error.cycle = fault.ranks if fault.kind == "deadlock" else ()
+            return error
+        tell = {"disagree": self._called_another, "pieces": self._other_pieces}
+        lines = tell.get(fault.kind, self._never_called)(fault, cause)
+        return self._write(CollectiveMismatch, lines, rank, cause)
 
-    def _crossed(self, cycle):
-        """Return the cycle as text: each rank, its collective, its group, the next."""
-        steps = []
-        for rank, after in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
-            call = self.scene.call(rank, self.board.now(rank))
-            steps.append(f"waits in {call} for rank {after}")
-        return f"rank {cycle[0]} {', which '.join(steps)}"
+    def _called_another(self, fault, cause):
+        """Return the lines on a collective that ranks called differently."""
+        graph, rank = self.scene.graph, fault.ranks[0]
+        calls = graph.words(fault.group, fault.number)
+        lines = [
+            cause,
+            f"    {self.scene.doing(rank)}{self.scene.where(rank)}",
+            "",
+            "    Every rank must call the same collectives, in the same order,",
+            "    with the same shape and type.",
+        ]
+        if any(self.board.flags(rank) & THREADED for rank in calls):
+            lines.append(_ONE_GROUP_EACH)
+        if self.failure.first is None:
+            lines.append("    The exception that this raises here was caught.")
+        return self._handled(calls, lines)
 
-    def _cycle_hint(self, cycle):
-        kinds = {self.board.now(rank).kind for rank in cycle}
+    def _other_pieces(self, fault, cause):
+        """Return the lines on an all-to-all in which two ranks mean other sizes."""
+        return [
+            cause,
+            "",
+            f"    It is collective {self._numbered(fault)}.",
+            "    What rank r sends to rank q must be as long as what q expects from r:",
+            "    exchange the sizes.",
+        ]
+
+    def _numbered(self, fault):
+        among = self.scene.graph.among(fault.group)
+        return f"{fault.number}{among or ' of this world'}"
+
+    def _never_called(self, fault, cause):
+        """Return the lines on a collective that some ranks never called."""
+        doing = "; ".join(
+            self.scene.doing(r) + self.scene.where(r) for r in fault.ranks[:3]
+        )
+        lines = [cause, "", f"    It is collective {self._numbered(fault)}. {doing}."]
+        notes = {rank: self.board.now(rank) for rank in fault.ranks}
+        calls = {
+            rank: self.board.call(rank, now.call, now.group)
+            for rank, now in notes.items()
+            if now.call >= 0
+        }
+        return self._handled(calls, lines)
+
+    def _cycle_hint(self, fault):
+        waits = [self.scene.graph.waiting[rank] for rank in fault.ranks]
+        crossed = len({at.group for at in waits}) > 1
+        if crossed or not all(at.peers for at in waits):
+            return _SAME_ORDER
+        kinds = {self.board.now(rank).kind for rank in fault.ranks}
         if kinds == {"send"}:
             return (
                 "All of them send, and a send ends only when the receiver asks for it. "
@@ -266,65 +297,6 @@ class _Story:
                 "Every rank receives, and none has sent. One of them must send first."
             )
         return _NONE_FREES
-
-    def _mismatch(self):
-        """Return the error about ranks that called another collective, or one less."""
-        found = disagreement(self.board)
-        return self._called_another(*found) if found else self._never_called()
-
-    def _called_another(self, number, group, calls):
-        """Return the error that names every side of a mismatch, the largest last."""
-        among = group_in_words(group, self.board.world_size)
-        pieces = unequal_splits(calls, members_of(group, self.board.world_size))
-        if pieces and len(set(map(agreed, calls.values()))) == 1:
-            return self._other_pieces(*pieces, f"{number}{among}", calls)
-        sides = {}
-        for rank, call in calls.items():
-            sides.setdefault(agreed(call), []).append(rank)
-        ordered = sorted(sides.values(), key=len)
-        odd = ordered[0]
-        cause = ", ".join(
-            f"{ranks_in_words(ranks)} called {shown(calls[ranks[0]])}"
-            f"{self._after(ranks, calls)}"
-            for ranks in ordered
-        )
-        first = f"ranks disagree about collective {number}{among}: {cause}"
-        lines = [
-            first,
-            f"    {self.scene.doing(odd[0])}{self.scene.where(odd[0])}",
-            "",
-            "    Every rank must call the same collectives, in the same order,",
-            "    with the same shape and type.",
-        ]
-        if any(self.board.flags(rank) & THREADED for rank in calls):
-            lines.append(_ONE_GROUP_EACH)
-        if self.failure.first is None:
-            lines.append("    The exception that this raises here was caught.")
-        return self._write(
-            CollectiveMismatch, self._handled(calls, lines), odd[0], cause
-        )
-
-    def _after(self, ranks, calls):
-        """Return " after 5 backward passes" of ranks that differ in it from others."""
-        passes = {self.board.passes(rank) for rank in calls}
-        own = {self.scene.after_passes(rank) for rank in ranks}
-        return min(own) if len(passes) > 1 and len(own) == 1 else ""
-
-    def _other_pieces(self, sender, receiver, sent, expected, which, calls):
-        """Return the error about an all-to-all in which two ranks mean other sizes."""
-        cause = (
-            f"rank {receiver} expects {expected} elements from rank {sender}, which "
-            f"sends {sent}, in {shown(calls[sender])}"
-        )
-        lines = [
-            cause,
-            "",
-            f"    It is collective {which}. What rank r sends to rank q",
-        ]
-        lines.append(
-            "    must be as long as what q expects from r: exchange the sizes."
-        )
-        return self._write(CollectiveMismatch, lines, receiver, cause)
 
     def _handled(self, calls, lines):
         """Return the lines, with an exception first whose handler called a collective.
@@ -346,46 +318,6 @@ class _Story:
             ]
         return lines
 
-    def _never_called(self):
-        notes = [self.board.now(rank) for rank in self.failure.stuck]
-        notes = [now for now in notes if now.call >= 0]
-        groups = {now.group for now in notes}
-        if not notes or (len(groups) > 1 and cycle_among(self.failure.stuck)):
-            return None
-        group = max(groups)
-        number = min(now.call for now in notes if now.group == group)
-        members = members_of(group, self.board.world_size)
-        inside = [r for r in members if self.board.calls(r, group) >= number]
-        missing = [r for r in members if r not in inside]
-        where = shown(self.board.call(inside[0], number, group))
-        doing = "; ".join(self.scene.doing(rank) for rank in missing[:3])
-        now = {rank: self.board.now(rank) for rank in inside}
-        waiting = [r for r, n in now.items() if (n.call, n.group) == (number, group)]
-        wait = "waits" if len(waiting) == 1 else "wait"
-        afters = {self.scene.after_passes(r) for r in missing}
-        returned = all(rank in self.failure.outcomes for rank in missing)
-        known = returned and len(afters) == 1 and min(afters)
-        after = f"returned{min(afters)} and " if known else ""
-        left = self.failure.outcomes.get(missing[0])
-        if left and "left" in left.details and len(missing) == 1:
-            after = f"left by {left.details['left']}, and "
-        during = self.scene.pass_of(inside[0], now[inside[0]])
-        cause = (
-            f"{ranks_in_words(missing)} {after}never called {where}, "
-            f"which {ranks_in_words(waiting)} {wait} in{during}"
-        )
-        among = group_in_words(group, self.board.world_size) or " of this world"
-        lines = [cause, "", f"    It is collective {number}{among}. {doing}."]
-        inside = {rank: self.board.now(rank) for rank in missing}
-        calls = {
-            rank: self.board.call(rank, now.call, now.group)
-            for rank, now in inside.items()
-            if now.call >= 0
-        }
-        return self._write(
-            CollectiveMismatch, self._handled(calls, lines), missing[0], cause
-        )
-
     def _unfinished(self):
         """Return (running ranks, a verb, text about ranks that wait for them)."""
         busy = [r for r in self.scene.everyone if r not in self.failure.outcomes]
@@ -393,9 +325,9 @@ class _Story:
         at_work = [r for r in busy if not waits_for(self.board, r, notes[r])] or busy
         waiting = [r for r in busy if r not in at_work]
         starting = busy and all(now.state == "starting" for now in notes.values())
-        wait = "waits" if len(waiting) == 1 else "wait"
         them = "it" if len(at_work) == 1 else "them"
-        also = f", and {ranks_in_words(waiting)} {wait} for {them}" if waiting else ""
+        also = f", and {ranks_in_words(waiting)} {{wait}} for {them}" if waiting else ""
+        also = agreeing(also, waiting)
         return at_work, "start" if starting else "return", also
 
     def _timeout(self, limit, longer):
@@ -415,8 +347,8 @@ class _Story:
         elif not at_work:
             said = "as the last rank ended"
         else:
-            have = "has" if len(at_work) == 1 else "have"
-            said = f"{ranks_in_words(at_work)} {have} not returned{also}"
+            said = f"{ranks_in_words(at_work)} {{have}} not returned{also}"
+            said = agreeing(said, at_work)
         story = self._described([said], self.scene.everyone if verb == "return" else ())
         return interrupted(story, self.scene.trace)
 

@@ -8,11 +8,13 @@ Called by `distlab explain`. Nothing here loads torch.
 from collections import Counter
 from pathlib import Path
 
+from distlab.diagnosis.flight.dumps import DumpsGraph
+from distlab.diagnosis.flight.page import page
+from distlab.diagnosis.flight.reading import RankDump, files_of, read
+from distlab.diagnosis.flight.telling import first_line, tell
+from distlab.diagnosis.graph import Fault
+from distlab.diagnosis.words import ranks_in_words
 from distlab.errors import InvalidArgument
-from distlab.flight.matching import Fault, RankDumps
-from distlab.flight.page import page
-from distlab.flight.reading import RankDump, files_of, read
-from distlab.flight.telling import ranks_in_words, tell, verdict
 
 __all__ = ["Explanation", "Fault", "explain"]
 
@@ -22,11 +24,11 @@ _HOUR_NS = 3600 * 10**9
 class Explanation:
     """The diagnosis of a job from its dumps. faults: the cause first."""
 
-    def __init__(self, job: RankDumps, notes: list[str]):
+    def __init__(self, job: DumpsGraph, notes: list[str]):
         self.job = job
         self.faults = job.faults()
         self.notes = notes
-        self.verdict = verdict(job, self.faults[0] if self.faults else None)
+        self.verdict = first_line(job, self.faults[0] if self.faults else None)
 
     def __str__(self):
         return tell(self.job, self.faults, self.notes)
@@ -51,7 +53,7 @@ def explain(place: str | Path) -> Explanation:
     if not dumps:
         raise InvalidArgument(f"no dump can be read: {'; '.join(unreadable.values())}")
     cut = frozenset(rank for rank, why in unreadable.items() if "is cut off" in why)
-    job = RankDumps(dumps, dumps.keys() | unreadable.keys(), cut)
+    job = DumpsGraph(dumps, dumps.keys() | unreadable.keys(), cut)
     return Explanation(job, _notes(job, unreadable))
 
 
