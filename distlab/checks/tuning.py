@@ -195,9 +195,7 @@ def _with_race(make, compare):
 
 def _follow(plan, contract, log, attempts, deaths):
     """Raise at the first answer in a run that is not the expected one."""
-    twin = ExpectedScheduler(
-        plan.trials, plan.rungs, plan.eta, plan.step, contract
-    )
+    twin = ExpectedScheduler(plan.trials, plan.rungs, plan.eta, plan.step, contract)
     if wrong := first_mistake(twin, log):
         given = sum(
             name == "next_job" and type(job) is tuple and job[0] not in plan.poison
