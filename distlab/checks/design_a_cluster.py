@@ -249,23 +249,28 @@ def _lost(job, expected, yours, **facts):
 
 
 def _job(which):
-    gpus = 8 * _random.choice((64, 256, 1024, 2048))
-    gpus, often = (8, 1) if which == "one node" else (gpus, 1)
-    often = 4000 if which == "hopeless" else often
-    return {
-        "gpus": gpus, "nodes": gpus // 8,
-        "gpu_mtbf_h": _random.uniform(3e4, 6e4) / often,
+    gpus = 8 if which == "one node" else 8 * _random.choice((64, 256, 1024, 2048))
+    job = {
+        "gpus": gpus, "nodes": gpus // 8, "gpu_mtbf_h": _random.uniform(3e4, 6e4),
         "steps": _random.randint(100_000, 900_000), "step_s": _random.uniform(2, 8),
         "save_s": _random.uniform(3, 60), "detect_s": _random.uniform(20, 600),
         "restart_s": _random.uniform(120, 900), "repair_h": _random.uniform(6, 60),
     }  # fmt: skip
+    if which == "hopeless":  # in most, a recovery alone takes less than M
+        mtbf_s = _random.uniform(0.9, 1.5) * (job["detect_s"] + job["restart_s"])
+        job |= {"gpu_mtbf_h": mtbf_s * gpus / 3600, "save_s": mtbf_s / 10}
+    return job
 
 
 @check("{}")
 def fastest(function, which, contract=kit.PUBLISHED):
     """Check the layout that is chosen, and how many steps were computed for it."""
     gpus = 64 if which == "nothing fits" else int(which.split()[0])
-    shape, run = _large(which), planner.TrainingRun(batch=512, length=2048, tokens=1e12)
+    for shape, batch in _large(which, gpus):
+        _choice(function, shape, gpus, planner.TrainingRun(batch, 2048, 1e12))
+
+
+def _choice(function, shape, gpus, run):
     plans = list(plans_of(shape, gpus, run))
     _random.shuffle(plans)
     model = model_of(shape) | {"flops": shape.training_flops(2048)}
@@ -321,15 +326,21 @@ def _bound_s(plan, model, run):
     return flops / RATE * (1 + (layout.pp - 1) / m)
 
 
-def _large(which):
+def _large(which, gpus):
+    """Return models, each with a batch: the best layout has one stage, then more."""
     if which == "nothing fits":
-        return TransformerShape(126, 16384, 128, 128_256, key_value_heads=8,
-                                mlp_width=53_248, gated=True, tied=False)  # fmt: skip
-    layers, heads = _random.choice(((48, 48), (56, 48), (64, 64)))
-    return TransformerShape(
-        layers, heads * 128, heads, 51_200, key_value_heads=8, gated=True,
-        mlp_width=heads * 384, tied=False,
-    )  # fmt: skip
+        sizes = [(126, 128, 512)]
+    else:
+        one = _random.choice(((48, 48), (56, 48), (64, 64)))
+        more = _random.choice(((80, 64, 4), (80, 80, 8), (128, 64, 8)))
+        sizes = [(*one, 512), (*more[:2], more[2] * gpus)]
+    _random.shuffle(sizes)
+    return [
+        (TransformerShape(
+            layers, heads * 128, heads, 51_200, key_value_heads=8, gated=True,
+            mlp_width=heads * 384, tied=False,
+        ), batch) for layers, heads, batch in sizes
+    ]  # fmt: skip
 
 
 def plans_of(shape, gpus: int, run):

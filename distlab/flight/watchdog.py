@@ -115,7 +115,7 @@ class WatchdogLog:
         return "\n".join([*lines, "", _NEXT_TIME])
 
     def _silent(self, ranks, late):
-        """Return how sure this is: ranks that wrote nothing may be the cause."""
+        """Return a sentence on its certainty: silent ranks may be the cause."""
         missing = sorted(set(range(max(ranks) + 1)) - set(ranks))
         if missing:
             verb = "ranks" if len(missing) > 1 else "rank"
@@ -138,7 +138,7 @@ def has_watchdog(path: Path) -> bool:
 
 
 def read_logs(paths: Sequence[Path]) -> WatchdogLog:
-    """Return what the watchdogs of all ranks wrote into some logs.
+    """Return the lines of all ranks' watchdogs in some logs, read.
 
     Raises: InvalidArgument if there is no line of it.
     """

@@ -154,7 +154,7 @@ FORMULAS = {
     # communication of a microbatch; a ring of k ranks takes k - 1 latencies a pass
     "tp_bytes": Formula(
         _B,
-        "stage_layers * (12 if recompute == 'full' else 8)"
+        "stage_layers * reductions * (3 if recompute == 'full' else 2)"
         " * (tp - 1) / tp * tokens * width * a",
         "tensor parallelism: all-reduces of a layer's activations",
     ),
@@ -218,8 +218,8 @@ FORMULAS = {
     "dp_bytes": Formula(
         _B,
         "(dense_parameters * (n - 1) / n + expert_parameters * (k - 1) / k)"
-        " * (g + w * (2 * m if zero == 3 else 1)"
-        " + g * (m - 1 if zero > 1 else 0))",
+        " * (g * (m if zero > 1 else 1)"
+        " + (2 * m * w if zero == 3 else w if zero else g))",
         "data parallelism: gradients scattered, parameters gathered",
     ),
     "dp_s": Formula(
@@ -253,7 +253,7 @@ FORMULAS = {
     "bubble_s": Formula(_S, "m * microbatch_s * bubble", "the pipeline's bubble"),
     "optimizer_s": Formula(
         _S,
-        "2 * (state_bytes + g * state_bytes / o) / memory_rate",
+        "2 * state_bytes / memory_rate",
         "the optimizer reads and writes its state",
     ),
     "step_s": Formula(

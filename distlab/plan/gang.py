@@ -45,7 +45,7 @@ class ClusterJob:
 class JobSchedule:
     """The result of `schedule`, in hours.
 
-    cells: (node's index, start, end, what, job), for `show.pipeline(..., rows=nodes)`;
+    cells: (node's index, start, end, what, None), for `show.pipeline(.., rows=nodes)`;
         what is the job's name, "idle" for a place that is held, "lost" for lost work.
     waits: job -> hours from its arrival to its first work. ends: job -> when it ended.
     stuck: jobs that hold some of their places, and never get the others.
@@ -154,7 +154,7 @@ class _VirtualCluster:
                 self._place()
         self.found.stuck = [e.job.name for e in self.waiting if e.held]
         for entry in self.waiting:
-            self._draw(entry, "idle", self.now, self.now * 1.25 + 1)
+            self._draw(entry, "idle", self.now, self.now + entry.job.hours)
         return self.found
 
     def _place(self):
@@ -252,7 +252,7 @@ class _VirtualCluster:
             begin = max(begin, since) if what == "idle" else begin
             if end > begin:
                 row = self.names.index(node)
-                self.found.cells.append((row, begin, end, what, entry.job.name))
+                self.found.cells.append((row, begin, end, what, None))
 
 
 def _left(entry):

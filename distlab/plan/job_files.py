@@ -93,7 +93,7 @@ class JobFiles:
     def slurm(self) -> str:
         """Return a batch script: `sbatch FILE`. Ends by itself, queued again, go on."""
         place = self._meeting(f'"${{hosts[0]}}:{_PORT}"', '"$SLURM_JOB_ID"')
-        rank = shlex.quote(f"-u {self.script}")  # of a rank's command line
+        rank = self._rank()
         return f"""#!/bin/bash
 #SBATCH --job-name={self.name}
 #SBATCH --nodes={self.nodes}
@@ -163,7 +163,7 @@ wait "$ranks"
     def _pod(self):
         head = f"{self.name}-0.{self.name}:{_PORT}"
         gpus = {"nvidia.com/gpu": str(self.per_node)}
-        rank = shlex.quote(f"-u {self.script}")
+        rank = self._rank()
         met = ["bash", "-c", f"pgrep -f -- {rank} > /dev/null"]
         # A script that hangs no longer touches this file, as it does after each step.
         alive = [
@@ -257,6 +257,10 @@ def main():
 if __name__ == "__main__":
     sys.exit(main())
 '''
+
+    def _rank(self):
+        """Return a pattern of a rank's command line, which does not match itself."""
+        return shlex.quote(f"[-]u {re.escape(self.script)}")
 
     def _meeting(self, endpoint, job=None):
         """Return torchrun's options by which the nodes meet."""

@@ -230,6 +230,7 @@ def of_model(model: TransformerShape, run: TrainingRun) -> dict:
         + layers / 2,
         "moe_layers": model.routed_layers,
         "experts_per_token": model.experts_per_token,
+        "reductions": 2 if model.parallel else 4,
         "kv_width": model.key_and_value_width,
         "layer_flops": model.layer_flops(length),
         "logits_flops": model.logits_flops,

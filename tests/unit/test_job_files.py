@@ -79,6 +79,23 @@ def test_each_pod_has_a_name_that_the_ranks_meet_at():
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
 
 
+def test_a_pod_is_ready_while_a_rank_runs_and_not_before(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text("print('up', flush=True); input()")
+    files = JobFiles("probe", 1, 1, str(script))
+    _, job = map(json.loads, files.kubernetes().split("---\n"))
+    (pod,) = job["spec"]["template"]["spec"]["containers"]
+    command = pod["readinessProbe"]["exec"]["command"]
+    assert subprocess.run(command).returncode == 1
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    rank = subprocess.Popen([sys.executable, "-u", str(script)], **how)
+    try:
+        assert rank.stdout.readline() == b"up\n"
+        assert subprocess.run(command).returncode == 0
+    finally:
+        rank.communicate(b"\n")
+
+
 def test_a_plan_says_the_nodes_and_the_time_to_save():
     run = TrainingRun(batch=2048, length=8192, tokens=1e12)
     cluster = GpuCluster("H100 80GB", 1024)

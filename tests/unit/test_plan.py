@@ -120,6 +120,11 @@ def test_every_number_is_computed_from_the_formula_that_it_shows():
     states = cost.zero_memory(found.dense_parameters, 128, 1)
     parts = found.parameter_bytes + found.gradient_bytes + found.state_bytes
     assert parts == pytest.approx(states.total_bytes)
+    for zero in (0, 1):
+        layout = Layout(tp=8, pp=16, dp=128, zero=zero)
+        one = plan(LLAMA, found.cluster, layout, RUN)
+        sent = cost.zero_traffic_bytes(2 * one.dense_parameters, 128, zero)
+        assert one.dp_bytes == pytest.approx(sent)
     assert "m * microbatch_s + bubble_s" in found.explain("step_s")
     for name in FORMULAS:
         assert found.explain(name).startswith(name)
