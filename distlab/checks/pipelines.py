@@ -34,7 +34,7 @@ CONTRACT = kit.Contract(
         "passes",
     },
     returned={
-        "nothing": "what play returns does not matter",
+        "nothing": "play returns None",
         "messages": "play returns how many messages it has sent",
     },
 )
@@ -230,7 +230,8 @@ def _play(play, plan, times, contract, on_time=False):
         raise wrong(f"They sent {sent} messages; {enough} are enough.", messages=True)
     returned = [result["returned"] for result in report.results]
     sent = [*map(report.trace.messages_sent, range(p))]
-    if contract.get("returned") == "messages" and returned != sent:
+    wanted = {"messages": sent, "nothing": ["None"] * p}.get(contract.get("returned"))
+    if wanted and returned != wanted:
         raise wrong(f"The ranks sent {sent} messages, and play returned {returned}.")
     alone = replace(times, communication=LINK.latency_s)
     limit = SLACK * timed(plan, alone).end + 2 * m * p * LINK.latency_s

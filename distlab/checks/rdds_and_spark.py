@@ -177,7 +177,7 @@ def _cheap_steps(seen, sizes, records, steps):
         raise Wrong(found + table, kept=kept)
 
 
-def _lloyd(points, centres, steps, share):
+def _lloyd(points, centres, steps, share=1):
     for _ in range(steps):
         near = np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=1)
         own = [points[near == n] for n in range(len(centres))]

@@ -109,7 +109,7 @@ def made(
     return module, draw(tokens, width), draw(width, tokens).T
 
 
-def _parts(kind, count, tensors, n, rank, contract):
+def _parts(kind, count, tensors, n, rank, contract=kit.PUBLISHED):
     """Return a rank's shard of a module's four parameters, or of their gradients."""
     place = n - 1 - rank if contract.get("order") == "falling" else rank
     if kind == "grouped":

@@ -34,26 +34,44 @@ from distlab.tune.simulated_tuning import TuningCluster, simulate_tuning, stragg
 _KEPT = "learning_curves", "simulated_tuning", "tuning_run"
 WITHOUT = kit.modules_of("distlab.tune", but=_KEPT)
 SAVE_EVERY, RUNS, SEEDS = 3, 10, range(5)
+CONTRACT = kit.Contract(
+    ties={
+        "lower": "of equal losses the lower trial is better",
+        "higher": "of equal losses the higher trial is better",
+    },
+    top={
+        "down": "the top of n trials are n / eta, rounded down",
+        "up": "the top of n trials are n / eta, rounded up",
+    },
+    nan={
+        "counted": "a trial whose loss is NaN counts in n",
+        "left out": "a trial whose loss is NaN does not count in n",
+    },
+    lost={
+        "oldest": "the job that was lost first is done again first",
+        "newest": "the job that was lost last is done again first",
+    },
+)
 _random = random.SystemRandom()
 _CASE = "{} to {} steps, eta {}: {} trials, {} workers"
 
 
 @check(_CASE)
-def promotes(make, least, most, eta, trials, workers):
+def promotes(make, least, most, eta, trials, workers, contract=kit.PUBLISHED):
     """Check the rungs, the top of a rung, and every job of a run without faults."""
-    _judge(make, 1, least, most, eta, trials, workers)
+    _judge(make, 1, contract, least, most, eta, trials, workers)
 
 
 @check(f"{_CASE}; some die or pause")
-def survives(make, least, most, eta, trials, workers):
+def survives(make, least, most, eta, trials, workers, contract=kit.PUBLISHED):
     """Check the same with workers that die, late reports and duplicates."""
-    _judge(make, 2, least, most, eta, trials, workers)
+    _judge(make, 2, contract, least, most, eta, trials, workers)
 
 
 @check(f"{_CASE}; some die or pause, all save")
-def saves_steps(make, least, most, eta, trials, workers):
+def saves_steps(make, least, most, eta, trials, workers, contract=kit.PUBLISHED):
     """Check that no step is trained twice that a checkpoint has."""
-    _judge(make, 3, least, most, eta, trials, workers)
+    _judge(make, 3, contract, least, most, eta, trials, workers)
 
 
 def race(make):
@@ -149,15 +167,15 @@ def _logged(make, plan):
 # ---- the comparison ------------------------------------------------------------------
 
 
-def _judge(make, step, *sizes):
+def _judge(make, step, contract, *sizes):
     """Raise at the first answer in several runs that is not the expected one."""
     plans = [_plan(step, *sizes) for _ in range(RUNS)]
     scenes = [scene for scene in tuning_cases.SCENES if scene.step <= step]
     given = tuning_cases.ROWS, scenes, plans
     rows, played, runs = kit.call(_probe, make, *given, without=WITHOUT)
-    _with_race(make, partial(tuning_cases.compare, make, step, rows, played))
+    _with_race(make, partial(tuning_cases.compare, make, step, rows, played, contract))
     for plan, run in zip(plans, runs, strict=True):
-        _with_race(make, partial(_follow, plan, *run))
+        _with_race(make, partial(_follow, plan, contract, *run))
 
 
 def _with_race(make, compare):
@@ -175,9 +193,9 @@ def _with_race(make, compare):
         raise Wrong(found, picture=wrong.picture, **wrong.facts) from None
 
 
-def _follow(plan, log, attempts, deaths):
+def _follow(plan, contract, log, attempts, deaths):
     """Raise at the first answer in a run that is not the expected one."""
-    twin = ExpectedScheduler(plan.trials, plan.rungs, plan.eta, plan.step)
+    twin = ExpectedScheduler(plan.trials, plan.rungs, plan.eta, plan.step, contract)
     if wrong := first_mistake(twin, log):
         given = sum(
             name == "next_job" and type(job) is tuple and job[0] not in plan.poison

@@ -146,14 +146,13 @@ def _explained(log, cell):
 # ---- the comparison ------------------------------------------------------------------
 
 
-def compare(make, step, rows, scenes):
+def compare(make, step, rows, scenes, contract):
     """Raise at the first wrong answer, else at the first method not written."""
     for row, log in zip(ROWS, rows, strict=True):
-        _compare_row(make, row, *log[0])
+        _compare_row(make, row, *log[0], contract)
     for scene, log in zip(SCENES, scenes, strict=False):  # those of later steps
-        twin = ExpectedScheduler(
-            scene.sizes[0], rung_steps(*scene.sizes[1:]), scene.sizes[3], step
-        )
+        trials, *sizes = scene.sizes
+        twin = ExpectedScheduler(trials, rung_steps(*sizes), sizes[2], step, contract)
         if wrong := first_mistake(twin, log):
             cell = "\n  ".join(_lines(scene_cell(make, scene, wrong.call)))
             found = f"{scene.title}: {wrong.found}\nTo see it in a cell:\n  {cell}"
@@ -167,11 +166,11 @@ def compare(make, step, rows, scenes):
             )
 
 
-def _compare_row(make, row, name, given, yours):
+def _compare_row(make, row, name, given, yours, contract):
     if name == "unwritten":
         return
     if name == "top":
-        right = ExpectedScheduler(9, [1], row[1], 1).top(given)
+        right = ExpectedScheduler(9, [1], row[1], 1, contract).top(given)
     else:
         right = rung_steps(*given, row[1])
     if yours != right:

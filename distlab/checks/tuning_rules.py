@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from types import SimpleNamespace
 
-from distlab.checks.kit import Hint
+from distlab.checks.kit import PUBLISHED, Hint
 from distlab.checks.kit.tables import excerpt
 from distlab.show.table import aligned
 
@@ -26,8 +26,9 @@ def plain(said):
 class ExpectedScheduler:
     """The naive twin: what was reported, given out, lost and saved, and no more."""
 
-    def __init__(self, trials, rungs, eta, step):
+    def __init__(self, trials, rungs, eta, step, contract=PUBLISHED):
         self.trials, self.rungs, self.eta, self.step = trials, rungs, eta, step
+        self.contract = contract
         self.first, self.given, self.queue = {}, [], []
         self.tries, self.saves = Counter(), [(trial, 0) for trial in range(trials)]
 
@@ -35,10 +36,12 @@ class ExpectedScheduler:
         """Return the next job as (trial, rung, start, stop), or None."""
         self.queue = [job for job in self.queue if job not in self.first]
         new = len({trial for trial, _ in self.given}), 0
-        jobs = [*self.queue[:1], *self.promotable(), *[new] * (new[0] < self.trials)]
+        newest = len(self.queue) > 1 and self.contract.get("lost") == "newest"
+        lost = self.queue[-1:] if newest else self.queue[:1]
+        jobs = [*lost, *self.promotable(), *[new] * (new[0] < self.trials)]
         if not jobs:
             return None
-        self.queue = self.queue[1:]
+        self.queue = [job for job in self.queue if job not in lost]
         self.given.append(jobs[0])
         return *jobs[0][:2], self.start_of(*jobs[0]), self.rungs[jobs[0][1]]
 
@@ -56,8 +59,11 @@ class ExpectedScheduler:
 
     def top(self, losses):
         """Return the trials in the top 1/eta of these losses, the best first."""
-        real = [(loss, trial) for trial, loss in losses.items() if loss == loss]
-        return [trial for _, trial in sorted(real)[: len(losses) // self.eta]]
+        way = -1 if self.contract.get("ties") == "higher" else 1
+        real = [(loss, way * trial) for trial, loss in losses.items() if loss == loss]
+        count = len(real if self.contract.get("nan") == "left out" else losses)
+        up = self.eta - 1 if self.contract.get("top") == "up" else 0
+        return [way * trial for _, trial in sorted(real)[: (count + up) // self.eta]]
 
     def start_of(self, trial, rung):
         """Return the step at which a job begins."""

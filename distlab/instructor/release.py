@@ -142,10 +142,10 @@ class Release:
         submitted = self.course.folder("submitted", "*", self.stem)
         found = list(Path("/").glob(str(submitted).lstrip("/")))
         if found:
+            many = f"{len(found)} submission{'s' * (len(found) > 1)} of {self.stem}"
             raise CourseUnusable(
-                f"{len(found)} submissions of {self.stem} are there, answers to "
-                "another contract. To grade them by a new one, add --force; if "
-                "they are last year's, move `submitted` away."
+                f"{many} answered another contract. To grade by a new one, add "
+                "--force; if these are last year's, move `submitted` away."
             )
 
     def _cells(self):

@@ -39,7 +39,7 @@ def test_the_naive_twin_and_the_librarys_asha_give_out_the_same_jobs():
     for step in (1, 2, 3):
         for sizes in (CASE, (2, 32, 2, 24, 8), (3, 27, 3, 12, 1)):
             plan = tuning._plan(step, *sizes)
-            tuning._follow(plan, *tuning._logged(Librarys, plan))
+            tuning._follow(plan, {}, *tuning._logged(Librarys, plan))
 
 
 def test_a_wrong_job_is_named_by_trial_rung_and_steps_and_the_run_is_drawn():
