@@ -415,7 +415,8 @@ HINTS = [
         "Return None if 1 - save/interval - interval/(2 M) - recovery/M is 0 or "
         "less at its best; otherwise there is an answer."]),
     Hint(lambda f: f["shape"], [
-        "Return three numbers: seconds between saves, days, spare nodes."]),
+        "Return three numbers: seconds between saves, days, spare nodes.",
+        "A tuple in that order; None only where no answer helps."]),
     Hint(lambda f: f["one_gpu"], [
         "That interval fits one GPU. How often does one of all of them fail?",
         "The job's M is that of a GPU divided by their number."]),
@@ -425,7 +426,8 @@ HINTS = [
         "Young: the root of 2 * save * M, with all in seconds."]),
     Hint(lambda f: f["no_failures"], [
         "Those are the days without a failure. Divide them by the share that "
-        "counts."]),
+        "counts.",
+        "That share is the goodput at your interval."]),
     Hint(lambda f: f["no_recovery"], [
         "A failure also costs its detection and the restart, whatever the "
         "interval.",
@@ -437,7 +439,8 @@ HINTS = [
         " 0.99."]),
     Hint(lambda f: f["days"], [
         "Steps times seconds, over the goodput of *your* interval, in days of "
-        "86,400 s."]),
+        "86,400 s.",
+        "days = steps * step_s / goodput / 86400."]),
     Hint(lambda f: f["spares"], [
         "Fewer spares are enough in 99 of 100 moments. Is M that of the whole "
         "job, in the unit of the repair?",
@@ -445,11 +448,14 @@ HINTS = [
         " 0.99."]),
     Hint(lambda f: f["nothing"], [
         "No layout of these fits. What do you return then, and what need you "
-        "compute?"]),
+        "compute?",
+        "None, before the first call of step_seconds."]),
     Hint(lambda f: f["too_large"], [
-        "That layout does not fit in a GPU: compare its `memory` with `room`."]),
+        "That layout does not fit in a GPU: compare its `memory` with `room`.",
+        "Leave those out before you compute any step."]),
     Hint(lambda f: f["twice"], [
-        "The step of a layout is computed more than once. Keep what it was."]),
+        "The step of a layout is computed more than once. Keep what it was.",
+        "One loop over the indices in the order of their bounds calls each once."]),
     Hint(lambda f: f["many"] and f["all"], [
         "You compute the step of every layout that fits. Which of them can't be "
         "the best, whatever its communication costs?",
