@@ -269,10 +269,12 @@ class _Story:
 
     def _never_called(self, fault, cause):
         """Return the lines on a collective that some ranks never called."""
-        doing = "; ".join(
-            self.scene.doing(r) + self.scene.where(r) for r in fault.ranks[:3]
-        )
-        lines = [cause, "", f"    It is collective {self._numbered(fault)}. {doing}."]
+        scene, ended = self.scene, self.failure.outcomes
+        where = scene.where(fault.inside[0])
+        left = [rank for rank in fault.ranks if rank not in ended][:3]
+        doing = "; ".join(scene.doing(rank) + scene.where(rank) for rank in left)
+        lines = [cause, "", f"    It is collective {self._numbered(fault)}{where}"]
+        lines += [f"    {doing}"] if doing else []
         notes = {rank: self.board.now(rank) for rank in fault.ranks}
         calls = {
             rank: self.board.call(rank, now.call, now.group)
