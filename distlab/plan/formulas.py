@@ -162,8 +162,9 @@ FORMULAS = {
         _S,
         "tp_bytes / inside_rate + stage_layers * 8 * (tp - 1) * inside_latency"
         " if tp <= per_node"
-        " else tp_bytes / outside_rate + stage_layers * 8 * (tp - 1) * outside_latency",
-        "tensor parallelism",
+        " else tp_bytes / min(inside_rate, per_node * outside_rate)"
+        " + stage_layers * 8 * (tp - 1) * outside_latency",
+        "tensor parallelism; beyond a node, a ring through each of its NICs",
     ),
     "cp_bytes": Formula(
         _B,
