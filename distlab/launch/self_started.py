@@ -13,8 +13,8 @@ from pathlib import Path
 
 from distlab.patience import patience
 from distlab.processes import Ended, FrameReceived
-from distlab.processes.child import STACKS_SIGNAL
-from distlab.processes.output import Stack, read_stacks
+from distlab.processes.child_processes import started_at
+from distlab.processes.output import Stack, ask_for_stacks
 from distlab.recorder import SharedTrace
 
 __all__ = ["SelfStarted", "new_worlds"]
@@ -47,11 +47,12 @@ class SelfStarted:
         """Return the ends of ranks since the last call, at once."""
         happened = []
         for rank in sorted(self.alive):
-            running = _runs(self.board.pid(rank))
+            pid = self.board.pid(rank)  # 0 until it is known
+            gone = pid and not started_at(pid)
             end = Path(f"{self._place}-{rank}.end")
             if end.exists():
                 happened.append(FrameReceived(rank, bytearray(end.read_bytes())))
-            elif not running:
+            elif gone:
                 happened.append(Ended(rank, 1, f"rank {rank} {_GONE}"))
             else:
                 continue
@@ -64,24 +65,6 @@ class SelfStarted:
 
     def stacks(self, ranks: Iterable[int], wait_s: float = 0.2) -> dict[int, Stack]:
         """Return the main thread's stack of each rank, as `Processes` does."""
-        files = {}
-        for rank in ranks:
-            pid = self.board.pid(rank)
-            if rank in self.alive and pid and _runs(pid):
-                files[rank] = os.open(f"{self._place}-{rank}.stacks", os.O_RDWR)
-                os.ftruncate(files[rank], 0)
-                os.kill(pid, STACKS_SIGNAL)
-        try:
-            return read_stacks(files, patience(wait_s))
-        finally:
-            for file in files.values():
-                os.close(file)
-
-
-def _runs(pid):
-    """Return False if a process has ended; one that is not known yet runs."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return not pid
+        pids = {rank: self.board.pid(rank) for rank in self.alive.intersection(ranks)}
+        asked = {r: (p, f"{self._place}-{r}.stacks") for r, p in pids.items() if p}
+        return ask_for_stacks(asked, patience(wait_s))

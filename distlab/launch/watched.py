@@ -6,7 +6,6 @@ folders of nodes ─▶ files of ranks ─▶ one copy of all regions ─▶ stu
 
 import json
 import math
-import os
 import signal
 import time
 from collections import defaultdict
@@ -19,10 +18,10 @@ from distlab.calls.printed_output import Console
 from distlab.diagnosis import Failure, RankOutcome, progress, tell
 from distlab.errors import InvalidArgument
 from distlab.launch.call import RunningCall
-from distlab.launch.watched_rank import VERSION, clock_name, started_at
+from distlab.launch.watched_rank import VERSION, clock_name
 from distlab.processes import anonymous_file
-from distlab.processes.child import STACKS_SIGNAL
-from distlab.processes.output import read_stacks
+from distlab.processes.child_processes import started_at
+from distlab.processes.output import ask_for_stacks
 from distlab.recorder import SharedTrace, region_of
 
 __all__ = ["WatchedJob", "find_ranks"]
@@ -180,23 +179,13 @@ class _WatchedProcesses:
         return ""
 
     def stacks(self, indices, wait_s=0.2):
-        files = {}
-        for index in indices:
-            rank = self._ranks.get(index)
-            if rank is None or not (rank.here and rank.alive()):
-                continue
-            file = rank.place.with_suffix(".stacks")
-            try:
-                files[index] = os.open(file, os.O_RDWR)
-                os.ftruncate(files[index], 0)
-                os.kill(rank.about["process"], STACKS_SIGNAL)
-            except OSError:  # another user's
-                continue
-        try:
-            return read_stacks(files, max(wait_s, 1.0)) if files else {}
-        finally:
-            for file in files.values():
-                os.close(file)
+        here = {i: self._ranks[i] for i in indices if i in self._ranks}
+        asked = {
+            index: (rank.about["process"], rank.place.with_suffix(".stacks"))
+            for index, rank in here.items()
+            if rank.here and rank.alive()
+        }
+        return ask_for_stacks(asked, max(wait_s, 1.0))
 
 
 class _WatchedCall(RunningCall):

@@ -28,9 +28,10 @@ from distlab.comm import Comm
 from distlab.launch.collective_hooks import watch
 from distlab.launch.rank import describe
 from distlab.processes.child import STACKS_SIGNAL
+from distlab.processes.child_processes import started_at
 from distlab.recorder import Recorder, region_alone
 
-__all__ = ["VERSION", "begin", "clock_name", "run_script", "started_at"]
+__all__ = ["VERSION", "begin", "clock_name", "run_script"]
 
 VERSION = 1  # of the files; another one is not read
 _BEAT_S = 5.0
@@ -68,16 +69,6 @@ def run_script() -> None:
     else:
         sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
         runpy.run_path(sys.argv[0], run_name="__main__")
-
-
-def started_at(process: int) -> int:
-    """Return the start of a process here, in clock ticks; 0 if it is gone."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return 0
-    state, *fields = stat.rpartition(")")[2].split()
-    return 0 if state == "Z" else int(fields[18])
 
 
 def clock_name() -> str:

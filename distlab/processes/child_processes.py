@@ -4,7 +4,7 @@ import os
 from collections.abc import Container
 from contextlib import suppress
 
-__all__ = ["children", "ended_children", "usage"]
+__all__ = ["children", "ended_children", "started_at", "usage"]
 
 
 def children(pid: int) -> list[int]:
@@ -61,3 +61,13 @@ def ended_children() -> list[tuple[int, int]]:
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             ended.append((found[0], os.waitstatus_to_exitcode(found[1])))
     return ended
+
+
+def started_at(pid: int) -> int:
+    """Return the start of a process here, in clock ticks; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            state, *fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if state in "ZX" else int(fields[18])

@@ -4,13 +4,17 @@ Stacks are the main thread's frames, parsed from faulthandler's dump.
 """
 
 import codecs
+import contextlib
 import fcntl
 import os
 import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
-__all__ = ["LineReader", "Stack", "read_stacks"]
+from distlab.processes.child import STACKS_SIGNAL
+
+__all__ = ["LineReader", "Stack", "ask_for_stacks", "read_stacks"]
 
 _PIPE_BYTES = 2**20
 _MOST_AT_ONCE = 2**26
@@ -94,6 +98,25 @@ def read_stacks(files: Mapping[int, int], wait_s: float) -> dict[int, Stack]:
         if all(texts.values()) and texts == before:
             break
     return {index: _main_thread_frames(text) for index, text in texts.items()}
+
+
+def ask_for_stacks(
+    processes: Mapping[int, tuple[int, str | Path]], wait_s: float
+) -> dict[int, Stack]:
+    """Return the stacks of processes that another one has started, as `read_stacks`.
+
+    processes: index -> pid, and the file that its faulthandler writes to. One that is
+    gone, or another user's, is left out.
+    """
+    files = {}
+    with contextlib.ExitStack() as opened:
+        for index, (pid, place) in processes.items():
+            with contextlib.suppress(OSError):
+                file = opened.enter_context(open(place, "r+b")).fileno()
+                os.ftruncate(file, 0)
+                os.kill(pid, STACKS_SIGNAL)
+                files[index] = file
+        return read_stacks(files, wait_s) if files else {}
 
 
 def _main_thread_frames(text):
