@@ -3,7 +3,9 @@
 python docs/hangs.py        takes eight minutes: torchrun waits as long as it is given
 """
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -22,10 +24,13 @@ def run(command, script):
     start = time.monotonic()
     try:
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        ran = subprocess.run([*command, script], timeout=LIMIT_S, **how)
+        job = subprocess.Popen([*command, script], start_new_session=True, **how)
+        said, _ = job.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired as late:
+        os.killpg(job.pid, signal.SIGTERM)  # torchrun ends its ranks
+        job.communicate()
         return None, (late.stdout or b"").decode(errors="replace")
-    return time.monotonic() - start, ran.stdout
+    return time.monotonic() - start, said
 
 
 def of_torchrun(script):

@@ -1,5 +1,7 @@
 """`distlab explain`: a diagnosis of a hanging job, from its notes or its dumps."""
 
+import contextlib
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +11,14 @@ from rich.text import Text
 
 from distlab.calls.progress import Progress
 from distlab.diagnosis.flight import explain as explained
-from distlab.diagnosis.flight.reading import LOG_SUFFIXES
+from distlab.diagnosis.flight.reading import LOG_SUFFIXES, files_of
 from distlab.diagnosis.flight.watchdog import has_watchdog, read_logs
 from distlab.errors import InvalidArgument
 
 __all__ = ["explain"]
 
 _FAULT = 2  # the status where a fault was found
+_INPUT = Path("-")
 
 
 def explain(
@@ -23,7 +26,8 @@ def explain(
         list[Path],
         typer.Argument(
             help="Folders that a watched job keeps, one of each node; a folder of "
-            "dumps, one per rank, or folder/prefix; or logs of NCCL's watchdog."
+            "dumps, one per rank, or folder/prefix; or logs of NCCL's watchdog, - for "
+            "standard input."
         ),
     ],
     page: Annotated[
@@ -41,9 +45,10 @@ def explain(
     folders = [each for each in place if each.is_dir()]
     if any(next(each.rglob("rank-*.json"), None) for each in folders):
         said, found = _watched(folders, stacks)
-    elif logs := _logs(place):
-        log = read_logs(logs)
-        said, found = str(log), bool(log.faults)
+    elif not _has_dumps(place[0]) and (logs := _logs(place)):
+        with contextlib.ExitStack() as opened:
+            log = read_logs([(p.name, _opened(p, opened)) for p in logs])
+        said, found = str(log), log.found
     elif len(place) > 1:
         raise InvalidArgument("dumps are read from one folder: copy them together.")
     else:
@@ -61,12 +66,28 @@ def explain(
         raise typer.Exit(_FAULT)
 
 
+def _has_dumps(place):
+    """Return True if a place has dumps, which prove what a log beside them suspects."""
+    try:
+        return not place.is_file() and bool(files_of(place))
+    except InvalidArgument:
+        return False
+
+
 def _logs(places):
-    """Return the files that are logs with lines of NCCL's watchdog."""
+    """Return the files that are logs with lines of NCCL's watchdog; "-" is one."""
     files = [each for each in places if each.is_file()]
     for folder in (each for each in places if each.is_dir()):
-        files += sorted(f for f in folder.iterdir() if f.suffix in LOG_SUFFIXES)
-    return [file for file in files if has_watchdog(file)]
+        files += sorted(f for f in folder.rglob("*") if f.suffix in LOG_SUFFIXES)
+    logs = [file for file in files if has_watchdog(file)]
+    return [*logs, *(each for each in places if each == _INPUT)]
+
+
+def _opened(path, opened):
+    """Return the lines of a log, or of standard input, as they are read."""
+    if path == _INPUT:
+        return sys.stdin.buffer
+    return opened.enter_context(path.open("rb"))
 
 
 def _watched(folders, stacks):

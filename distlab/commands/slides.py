@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import nbformat
 import typer
 from rich.console import Console
 
 from distlab.commands.lessons import find_lessons
 from distlab.commands.site import execute
 from distlab.errors import DistlabError
-from distlab.instructor.slides import slides_of
 
 __all__ = ["slides"]
 
@@ -33,6 +31,10 @@ def slides(
 
     Arrow keys turn slides, S opens the speaker's view with the lesson's text as notes.
     """
+    import nbformat
+
+    from distlab.instructor.slides import slides_of
+
     lessons, console = find_lessons(lesson or []), Console(highlight=False)
     if to.exists() and not to.is_dir():
         raise DistlabError(f"{to} is a file; name a folder with --to.")

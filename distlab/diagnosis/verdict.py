@@ -66,7 +66,23 @@ def _stalled(graph, fault):
             f"{waits} {_call(graph, rank)}, which the other side has called, and it "
             "does not end"
         )
+    ahead = [r for r, other in graph.waiting.items() if _is_ahead(other, at)]
+    if ahead:
+        most = max(ahead, key=lambda r: graph.waiting[r].number)
+        further = graph.waiting[most]
+        noun = "collective" if further.number - at.number == 1 else "collectives"
+        rest = [r for r in ahead if graph.waiting[r].number == further.number]
+        return (
+            f"{agreeing(f'{who} {{are}}', fault.ranks)} behind by "
+            f"{further.number - at.number:,} {noun}: in {_call(graph, rank)}, number "
+            f"{at.number:,}, where {ranks_in_words(rest)} "
+            f"{agreeing('{wait}', rest)} in {further.call}, number {further.number:,}"
+        )
     return f"all ranks called {_call(graph, rank)}, and {who} did not end it"
+
+
+def _is_ahead(other, at):
+    return other.group == at.group and other.number > at.number and not other.peers
 
 
 def _missing(graph, fault):

@@ -34,6 +34,8 @@ def _runs(ranks):
 
 
 def agreeing(words: str, ranks: Collection[int]) -> str:
-    """Return the words with {wait} and {have} as "waits" and "has" for one rank."""
-    wait, have = ("waits", "has") if len(ranks) == 1 else ("wait", "have")
-    return words.replace("{wait}", wait).replace("{have}", have)
+    """Return the words with {wait}, {have} and {are} as one rank, or several, need."""
+    one = {"{wait}": "waits", "{have}": "has", "{are}": "is"}
+    for verb, form in one.items():
+        words = words.replace(verb, form if len(ranks) == 1 else verb[1:-1])
+    return words

@@ -2,7 +2,8 @@
 
     [rank1]:[E604 ...] [Rank 1] Watchdog caught collective operation timeout:
         WorkNCCL(SeqNum=397, OpType=BROADCAST, NumelIn=1024, ...) ran for 600044 ms ...
-    [PG ID 0 PG GUID 0(default_pg) Rank 1] ... last enqueued work: 397, last completed
+    [rank1]:[E604 ...] [PG ID 0 PG GUID 0(default_pg) Rank 1] ... detected by watchdog
+        at work: 397, last enqueued NCCL work: 397, last completed NCCL work: 396.
 
 A log names a suspect and is no proof: a rank that wrote nothing may be the cause.
 
@@ -11,31 +12,35 @@ Source: the messages of ProcessGroupNCCL.cpp, PyTorch 1.10 to 2.11, from public 
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from distlab.diagnosis.graph import WaitForGraph
+from distlab.diagnosis.verdict import verdict
+from distlab.diagnosis.words import ranks_in_words
 from distlab.errors import InvalidArgument
 
-__all__ = ["WatchdogLog", "has_watchdog", "read_logs"]
+__all__ = ["LogsGraph", "has_watchdog", "read_logs"]
 
+_NEEDED = re.compile(rb"WorkNCCL\(|last enqueued|Error: |exitcode: -")
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_PREFIX = re.compile(r"\[rank(\d+)\]:")  # torch's, with the rank of the world
 _TIMEOUT = re.compile(
-    r"(?:\[PG (?:ID )?(?P<pg>\d+)[^\]]*?\s*)?\[?Rank (?P<rank>\d+)\].*?"
-    r"WorkNCCL\(SeqNum="
-    r"(?P<number>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<elements>\d+))?[^)]*?"
-    r"Timeout\(ms\)=(?P<limit>\d+)\) ran for (?P<ran>\d+)"
+    r"(?:\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>\d+))?(?:\((?P<name>\w+)\))?)?"
+    r"[^\[\]]*\[?Rank (?P<rank>\d+)\]\s*Watchdog caught collective operation timeout:"
+    r" WorkNCCL\((?P<work>.*?)\) ran for (?P<ran>\d+)"
 )
 _STATUS = re.compile(
-    r"\[PG (?:ID )?(?P<pg>\d+)(?:[^\]]*?\((?P<name>\w+)\))?[^\]]*?Rank (?P<rank>\d+)\]"
-    r".*?last enqueued(?: NCCL)? work: (?P<enqueued>-?\d+), "
-    r"last completed(?: NCCL)? work: (?P<completed>-?\d+)"
+    r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>\d+))?(?:\((?P<name>\w+)\))? "
+    r"Rank (?P<rank>\d+)\][^\[\]]*?work(?: sequence id)?: (?P<at>\d+)[^\[\]]*?"
+    r"last enqueued(?: NCCL)? work: (?P<enqueued>-?\d+)"
 )
-_NEXT_TIME = (
-    "To have dumps next time, which name lines of code and prove it, set\n"
-    "    TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
-    "TORCH_FR_DUMP_TEMP_FILE=/shared/dumps/rank_"
-)
+_WORK = re.compile(r"(SeqNum|OpType|NumelIn)=(\w+)")
+_RAISED = re.compile(r"\[rank(\d+)\]:\s*((?:\w+\.)*\w*Error: .+)")
+_KILLED = re.compile(r"exitcode: (-\d+)\).*?local_rank: (\d+)")
+_ECHOES = ("DistBackendError", "DistStoreError", "DistNetworkError")
+_OWN_SIZES = re.compile("ALLTOALL|GATHER$|SCATTER$|COALESCED|BARRIER")
 _NAMES = {
     "ALLREDUCE": "all_reduce",
     "ALLGATHER": "all_gather",
@@ -44,139 +49,217 @@ _NAMES = {
 _NAMES |= {"_ALLGATHER_BASE": "all_gather_into_tensor", "ALLTOALL": "all_to_all"}
 _NAMES |= {"_REDUCE_SCATTER_BASE": "reduce_scatter_tensor", "BARRIER": "barrier"}
 _NAMES |= {"ALLTOALL_BASE": "all_to_all_single", "REDUCE_SCATTER": "reduce_scatter"}
+_NEXT_TIME = (
+    "To have dumps next time, which name lines of code and prove it, set\n"
+    "    TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
+    "TORCH_FR_DUMP_TEMP_FILE=/shared/dumps/rank_"
+)
 
 
 @dataclass
-class _WatchdogRank:
-    """The latest that one rank's watchdog wrote of one group, and its line."""
+class _LoggedCall:
+    """What a rank's watchdog wrote of its first call in a group that timed out.
 
-    number: int = -1
-    call: str = ""
+    peers: of a send or receive, whose other side no log names, not ().
+    """
+
+    group: str
+    number: int
+    call: str = "a collective"
+    peers: tuple = ()
     ran_s: float = 0.0
     enqueued: int = -1
     where: str = ""
 
 
-@dataclass
-class WatchdogLog:
-    """The watchdog's lines of a job. groups: group -> rank -> what it wrote."""
+class LogsGraph(WaitForGraph):
+    """The wait-for graph of a job, as far as the lines of its watchdogs tell it.
 
-    groups: dict[str, dict[int, _WatchdogRank]] = field(default_factory=dict)
+    errors: rank -> (what it raised or was killed by before any time-out, its line).
+    """
+
+    def __init__(
+        self, calls: dict[int, list[_LoggedCall]], errors: dict[int, tuple[str, str]]
+    ):
+        self.errors = errors
+        self.groups = sorted({at.group for each in calls.values() for at in each})
+        self._by_group = defaultdict(dict)
+        for rank, each in sorted(calls.items()):
+            for at in each:
+                self._by_group[at.group].setdefault(rank, at)
+        self.everyone = range(max([*calls, *errors], default=-1) + 1)
+        self.waiting = {rank: each[0] for rank, each in sorted(calls.items())}
+        self.silent = set(self.everyone) - set(calls) - set(errors)
+        self.lacking = {rank: self._lacks(at) for rank, at in self.waiting.items()}
+
+    def _lacks(self, at):
+        behind = set() if at.peers else self.missing(at.group, at.number)
+        uneven = len(self.numbers(at.group)) > 1
+        return behind or (set() if uneven else self.silent | set(self.errors))
+
+    def members(self, group):
+        """Return the ranks that wrote of a group."""
+        return tuple(self._by_group[group])
+
+    def numbers(self, group):
+        """Return the numbers of the collectives that timed out."""
+        return sorted({at.number for at in self._by_group[group].values()})
+
+    def sides(self, group, number):
+        """Return (call, ranks that timed out in it), fewest first."""
+        made: dict[str, list[int]] = {}
+        for rank, at in self._by_group[group].items():
+            if at.number == number and not at.peers:
+                made.setdefault(at.call, []).append(rank)
+        made = {each: made[each] for each in made if each != "a collective"} or made
+        return sorted(made.items(), key=lambda item: len(item[1]))
+
+    def missing(self, group, number):
+        """Return the ranks that timed out in an earlier collective of the group."""
+        return {r for r, at in self._by_group[group].items() if at.number < number}
+
+    def among(self, group):
+        """Return the name of a group, "" for the default group."""
+        return "" if group.startswith("0") else f" of group {group}"
+
+    def untold(self, ranks):
+        """Return the reason why the calls of ranks are not known, or ""."""
+        return "wrote nothing" if self.silent.issuperset(ranks) else ""
+
+    def left(self, ranks):
+        """Return the way in which ranks ended, "" if they only timed out."""
+        return "had failed" if ranks and set(ranks) <= self.errors.keys() else ""
 
     @property
-    def faults(self) -> list[int]:
-        """The ranks that are behind, the furthest first; [] if none is."""
-        return self._behind(self._main)[1]
-
-    @property
-    def _main(self):
-        """The group whose ranks differ most, or the first that timed out."""
-        return max(self.groups, key=lambda g: (self._spread(g), len(self.groups[g])))
-
-    def _spread(self, group):
-        numbers = [rank.number for rank in self.groups[group].values()]
-        return max(numbers) - min(numbers)
-
-    def _behind(self, group):
-        ranks = self.groups[group]
-        most = max(rank.number for rank in ranks.values())
-        late = [number for number, rank in ranks.items() if rank.number < most]
-        return most, sorted(late, key=lambda number: ranks[number].number)
+    def found(self) -> bool:
+        """Whether there is anything to explain."""
+        return bool(self.waiting or self.errors)
 
     def __str__(self):
-        group = self._main
-        ranks, (most, late) = self.groups[group], self._behind(group)
-        ahead = [number for number, rank in ranks.items() if rank.number == most]
-        lines = []
-        if late:
-            first = ranks[late[0]]
-            lines.append(
-                f"rank {late[0]} is behind by {most - first.number:,} collectives: it "
-                f"waited in {first.call} (number {first.number:,}), "
-                f"{_words(ahead)} in {ranks[ahead[0]].call} (number {most:,})"
-            )
+        faults = self.faults()
+        messages = [rank for rank, at in self.waiting.items() if at.peers]
+        sure = self._certainty()
+        if self.errors:
+            rank = min(self.errors)
+            said, where = self.errors[rank]
+            lines = [f"rank {rank} {said}, before any time-out", f"    {where}"]
+            sure = "The time-outs of the others follow from it, or from what caused it."
+        elif faults and faults[0].ranks[0] not in messages:
+            lines = [verdict(self, faults[0]), *self._places(faults[0])]
         else:
-            lines.append(
-                f"{_words(ahead)} timed out in the same collective, "
-                f"{ranks[ahead[0]].call} (number {most:,}): none of them is behind"
-            )
-        lines += [f"    {ranks[n].where}" for n in (late[:1] or ahead[:1])]
-        lines += ["", *self._silent(ranks, late), "", "What each rank wrote:"]
-        for number, rank in sorted(ranks.items()):
-            more = rank.enqueued - rank.number
-            queued = f", {more} more enqueued" if more > 0 else ""
-            lines.append(
-                f"    rank {number}: {rank.call}, number {rank.number:,}, for "
-                f"{rank.ran_s:.0f} s{queued}"
-            )
-        if len(self.groups) > 1:
-            others = ", ".join(sorted(each for each in self.groups if each != group))
-            lines.append(f"    (of group {group}; also in the log: {others})")
+            lines = [
+                f"{ranks_in_words(messages)} timed out in sends or receives, whose "
+                "other side a log does not name"
+            ]
+        lines += [f"    {sure}", "", "What each rank wrote first:"]
+        for rank, at in sorted(self.waiting.items()):
+            queued = at.enqueued - at.number
+            more = f", {queued} more enqueued" if queued > 0 else ""
+            ran = f", for {at.ran_s:.0f} s" if at.ran_s else ""
+            call = f"{at.call}, number {at.number:,}{self.among(at.group)}"
+            lines.append(f"    rank {rank}: {call}{ran}{more}")
         return "\n".join([*lines, "", _NEXT_TIME])
 
-    def _silent(self, ranks, late):
-        """Return a sentence on its certainty: silent ranks may be the cause."""
-        missing = sorted(set(range(max(ranks) + 1)) - set(ranks))
-        if missing:
-            verb = "ranks" if len(missing) > 1 else "rank"
-            shown = ", ".join(map(str, missing[:12])) + ", …" * (len(missing) > 12)
-            return [
-                f"A suspect, not a proof: {verb} {shown} wrote nothing, and may be "
-                "what the others wait for."
-            ]
-        known = "may have skipped a collective or be stuck before one"
-        unknown = "a rank beyond these, or a host that computes, may be missing"
-        return [
-            f"A suspect, not a proof: it {known}." if late else f"Not sure: {unknown}."
-        ]
+    def _places(self, fault):
+        """Return the lines of the log that say so: of the blamed rank, and another."""
+        ranks = [*fault.ranks, *fault.inside, *self.waiting]
+        places = [self.waiting[r].where for r in ranks if r in self.waiting]
+        return [f"    {', and '.join(list(dict.fromkeys(places))[:2])}"]
+
+    def _certainty(self):
+        """Return a sentence on how sure that is."""
+        if self.silent:
+            who = ranks_in_words(self.silent)
+            return f"A suspect, not a proof: {who} wrote nothing, and may be the cause."
+        if any(self.lacking.values()):
+            return (
+                "A suspect, not a proof: it may have skipped a collective, or be stuck "
+                "before one."
+            )
+        return (
+            "Not sure: a rank beyond these may be missing, or a host compute, or a "
+            "link fail."
+        )
 
 
 def has_watchdog(path: Path) -> bool:
     """Return True if a file is text with lines of the watchdog's time-outs."""
     with path.open("rb") as file:
-        return any(b"WorkNCCL(SeqNum=" in line for line in file)
+        return any(b"WorkNCCL(" in line or b"last enqueued" in line for line in file)
 
 
-def read_logs(paths: Sequence[Path]) -> WatchdogLog:
-    """Return the lines of all ranks' watchdogs in some logs, read.
+def read_logs(logs: Sequence[tuple[str, Iterable[bytes]]]) -> LogsGraph:
+    """Return what all ranks' watchdogs wrote in some logs: (name, lines) of each.
 
     Raises: InvalidArgument if there is no line of it.
     """
-    groups = defaultdict(lambda: defaultdict(_WatchdogRank))
-    for path in paths:
-        text = path.read_text("utf-8", errors="replace")
-        for at, line in enumerate(text.splitlines(), 1):
-            _take(groups, _COLOR.sub("", line), f"{path.name}, line {at}")
-    groups = {
-        group: {number: rank for number, rank in ranks.items() if rank.number >= 0}
-        for group, ranks in groups.items()
-    }
-    groups = {group: ranks for group, ranks in groups.items() if ranks}
-    if not groups:
-        names = ", ".join(path.name for path in paths[:3])
+    calls, states, errors = [], [], {}
+    for name, lines in logs:
+        for at, line in enumerate(lines, 1):
+            if _NEEDED.search(line):
+                text = _COLOR.sub("", line.decode("utf-8", errors="replace"))
+                where = f"{name}, line {at}"
+                _take(text, where, calls, states, {} if calls else errors)
+    if not calls and not states:
+        names = ", ".join(name for name, _ in logs[:3])
         raise InvalidArgument(
             f"{names}: no dump of the flight recorder, and no line of NCCL's watchdog, "
             "such as 'Watchdog caught collective operation timeout: WorkNCCL(...)'."
         )
-    return WatchdogLog(groups)
+    return LogsGraph(_by_rank(calls, states), errors)
 
 
-def _take(groups, line, where):
-    if found := _TIMEOUT.search(line):
-        rank = groups[f"PG {found['pg'] or 0}"][int(found["rank"])]
-        if rank.number < 0:  # the first time-out is the cause of the later ones
-            rank.number, rank.where = int(found["number"]), where
-            name = _NAMES.get(found["op"], found["op"].lower())
-            elements = found["elements"]
-            rank.call = (
-                f"{name}({int(elements):,} elements)" if elements else f"{name}()"
-            )
-            rank.ran_s = int(found["ran"]) / 1000
-    elif found := _STATUS.search(line):
-        rank = groups[f"PG {found['pg']}"][int(found["rank"])]
-        rank.enqueued = max(rank.enqueued, int(found["enqueued"]))
+def _take(text, where, calls, states, errors):
+    """Take all messages of a line, which may be several, from their ranks."""
+    for found in _TIMEOUT.finditer(text):
+        work = dict(_WORK.findall(found["work"]))
+        op, size = work.get("OpType", "?"), work.get("NumelIn")
+        size = (
+            "" if size is None or _OWN_SIZES.search(op) else f"{int(size):,} elements"
+        )
+        peers = ("?",) if op in ("SEND", "RECV") else ()
+        call = f"{_NAMES.get(op, op.lower())}({size})"
+        number, ran_s = int(work.get("SeqNum", 0)), int(found["ran"]) / 1000
+        made = _LoggedCall(_group(found), number, call, peers, ran_s, where=where)
+        calls.append((_rank(text, found), made))
+    for found in _STATUS.finditer(text):
+        made = _LoggedCall(_group(found), int(found["at"]), where=where)
+        made.enqueued = int(found["enqueued"])
+        states.append((_rank(text, found), made))
+    if (raised := _RAISED.search(text)) and not any(e in raised[2] for e in _ECHOES):
+        errors.setdefault(int(raised[1]), (f"raised {raised[2].strip()[:120]}", where))
+    if killed := _KILLED.search(text):
+        errors.setdefault(
+            int(killed[2]), (f"was killed by signal {killed[1][1:]}", where)
+        )
 
 
-def _words(ranks):
-    shown = ", ".join(map(str, ranks[:8])) + ", …" * (len(ranks) > 8)
-    return f"rank{'s' * (len(ranks) > 1)} {shown}"
+def _group(found):
+    """Return the name of a group, by its number among all groups if it is given."""
+    number = found["guid"] or found["id"]
+    return f"{number} ({found['name']})" if found["name"] else number
+
+
+def _rank(text, found):
+    """Return the rank in the world, from torch's prefix, else that in the group."""
+    before = _PREFIX.findall(text, 0, found.start("rank"))
+    return int(before[-1] if before else found["rank"])
+
+
+def _by_rank(calls, states):
+    """Return rank -> its calls, with the groups that the lines after them name."""
+    of_rank = defaultdict(dict)
+    for rank, made in calls:
+        known = [s for r, s in states if r == rank and s.number == made.number]
+        if made.group is None and known:
+            made.group = known[0].group
+        elif made.group is None:
+            groups = {state.group for _, state in states}
+            made.group = groups.pop() if len(groups) == 1 else "0"
+        first = of_rank[rank].setdefault(made.group, made)
+        if made.number < first.number:  # the first that was called is the cause
+            of_rank[rank][made.group] = made
+    for rank, state in states:
+        made = of_rank[rank].setdefault(state.group, state)
+        made.enqueued = max(made.enqueued, state.enqueued)
+    return {rank: list(each.values()) for rank, each in of_rank.items()}
