@@ -310,7 +310,8 @@ def test_an_elastic_run_goes_on_without_a_node_and_takes_the_next_one_in(
     assert [len(world.processes) for world in report.worlds][:2] == [N, 3]
     assert len(report.worlds[-1].processes) == N
     assert f"{last} was lost, and with it ranks 3, 4 and 5" in report.worlds[1].why
-    assert min(report.results[:3]) > max(report.results[3:]) > 5
+    # gloo can hang on a connection that is cut, so one of three may be replaced, too
+    assert sorted(report.results[:3])[1] > max(report.results[3:]) > 5
     assert 0 < report.trace.clock_error_s < 0.05
 
 

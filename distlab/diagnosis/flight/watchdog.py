@@ -189,7 +189,7 @@ def has_watchdog(path: Path) -> bool:
 
 
 def read_logs(logs: Sequence[tuple[str, Iterable[bytes]]]) -> LogsGraph:
-    """Return what all ranks' watchdogs wrote in some logs: (name, lines) of each.
+    """Return the calls that NCCL's watchdogs wrote in some logs, (name, lines) of each.
 
     Raises: InvalidArgument if there is no line of it.
     """
