@@ -5,6 +5,12 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+if sys.argv[1:2] == ["launch"]:  # torch takes longest: it loads beside all the rest
+    from distlab.launch.machine import PRELOAD, start_method
+    from distlab.processes import warm_up
+
+    warm_up(PRELOAD, start_method()[0])
+
 import typer
 from rich.console import Console
 from rich.text import Text

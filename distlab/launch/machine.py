@@ -23,7 +23,7 @@ __all__ = [
     "usable_cores",
 ]
 
-PRELOAD = ("torch", "torch.distributed", "cloudpickle", "distlab.launch.rank")
+PRELOAD = ("torch", "torch.distributed", "cloudpickle", "distlab.launch.script_rank")
 PRELOAD += ("numpy", "numpy.random") if find_spec("numpy") else ()
 # Imports of the first optimizer and the first backward, else made by each rank itself.
 FOR_TRAINING = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes")

@@ -33,7 +33,6 @@ from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import RunningCall
 from distlab.launch.machine import (
     FOR_TRAINING,
-    PRELOAD,
     check_world_size,
     start_method,
     usable_cores,
@@ -46,7 +45,6 @@ from distlab.trace import Trace, group_name
 __all__ = ["Script", "ScriptRun", "launch_script"]
 
 _GRACE_S = 4.0  # for ranks to end after a signal; a second one kills them
-_PRELOAD = (*PRELOAD, "distlab.launch.script_rank")
 _TICK_S = 0.1
 _SAY_S = 10.0  # until a rank that waits, or a job that does nothing, is reported
 _IDLE = 0.02  # of one processor
@@ -227,8 +225,8 @@ class _ScriptRanks(Ranks):
 
     def _start(self, **how):
         how["shared"] = [*how["shared"], self._stdin]
-        how |= {"preload": _PRELOAD, "private_folder": True}
-        return super()._start(entry="distlab.launch.script_rank:main", **how)
+        how |= {"private_folder": True, "entry": "distlab.launch.script_rank:main"}
+        return super()._start(**how)
 
     def _also(self):
         """Return the modules that a training imports, if the script trains."""

@@ -20,6 +20,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 
 from distlab.processes import child
@@ -28,7 +29,7 @@ from distlab.processes.folders import remove_orphaned
 from distlab.processes.memory import use_large_pages
 from distlab.processes.wire import Disconnected, receive_request, send_frame
 
-__all__ = ["Place", "Server", "be_subreaper", "serve"]
+__all__ = ["Place", "Server", "be_subreaper", "import_for_forks", "serve"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -95,19 +96,24 @@ class _Warm(Place):
         """Make later forks cheaper, once."""
         if not self._settled:
             self._settled = True
-            _import_what_optimizers_need()
+            # The first optimizer imports it, a second in each process. Not where there
+            # is a GPU: forks cannot use CUDA once their parent has looked for it.
+            if "torch" in sys.modules and not glob.glob("/dev/nvidia[0-9]*"):
+                import_for_forks(["torch._dynamo"])
             use_large_pages()
 
 
-def _import_what_optimizers_need():
-    """Import what torch imports with the first optimizer: a second in each process.
+def import_for_forks(modules: Iterable[str]) -> None:
+    """Import modules, whose objects the collector then leaves alone.
 
-    Not where there is a GPU: forks cannot use CUDA once their parent has looked for it.
+    It would take a quarter of torch's import, and touch pages shared with forks, which
+    copies them.
     """
-    if "torch" in sys.modules and not glob.glob("/dev/nvidia[0-9]*"):
-        importlib.import_module("torch._dynamo")
-        gc.collect()
-        gc.freeze()
+    gc.disable()
+    for name in modules:
+        importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
 
 
 class Server:
@@ -168,8 +174,7 @@ class Server:
 
     def adopt(self, sock: socket.socket, modules: list[str]) -> None:
         """Serve a session whose processes need these modules."""
-        for name in modules:
-            importlib.import_module(name)
+        import_for_forks(modules)
         session = OwnerSession(sock)
         self.sessions.add(session)
         self.selector.register(
@@ -192,8 +197,7 @@ class Server:
             return
         session.folders = request["folders"]
         if request["start_method"] == "fork":
-            for name in request["also"]:
-                importlib.import_module(name)
+            import_for_forks(request["also"])
         try:
             pid = self.place.fork(request)
         except OSError as error:
@@ -291,6 +295,14 @@ def be_subreaper() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def _while_alive(kernel_pid, names):
+    """Yield the names; end this process once the kernel is gone."""
+    for name in names:
+        if os.getppid() != kernel_pid:
+            os._exit(0)
+        yield name
+
+
 def serve(descriptor: int, kernel_pid: int, preload: list[str]) -> None:
     """Run the server on an inherited socket; called in a process of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -298,13 +310,7 @@ def serve(descriptor: int, kernel_pid: int, preload: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.setpgid(0, 0)  # a kill of the kernel's whole group spares the server
     be_subreaper()
-    for name in preload:
-        importlib.import_module(name)
-        if os.getppid() != kernel_pid:
-            os._exit(0)
-    if preload:
-        gc.collect()
-    gc.freeze()  # keep the collector from touching, and so copying, the shared pages
+    import_for_forks(_while_alive(kernel_pid, preload))
     kernel = os.pidfd_open(kernel_pid) if hasattr(os, "pidfd_open") else None
     master = socket.socket(fileno=descriptor)
     Server(master, kernel, kernel_pid, _Warm() if preload else None).run()

@@ -6,7 +6,6 @@ process has ended, or has exceeded a limit.
 
 import contextlib
 import gc
-import importlib
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ import socket
 import sys
 
 from distlab.processes.memory import resident_bytes, use_large_pages
-from distlab.processes.server import Place, Server
+from distlab.processes.server import Place, Server, import_for_forks
 from distlab.sandbox import undo_patches
 from distlab.sandbox.limits import Mounts, ResourceLimits, exceeded, set_limits
 from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
@@ -103,10 +102,8 @@ def main(described: str) -> None:
     descriptor, preload, limits, isolated = json.loads(described)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    for name in preload:
-        importlib.import_module(name)
+    import_for_forks(preload)
     undo_patches.remember()
-    gc.collect()
     gc.freeze()
     use_large_pages()
     place = _Notebooks(ResourceLimits(*limits), isolated=isolated)
