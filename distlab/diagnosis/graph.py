@@ -151,7 +151,7 @@ class WaitForGraph:
     def _deadlock(self, cycle):
         """Return the fault of ranks in a cycle of the graph, made as short as it can.
 
-        Where one collective is in it, and messages, the others never called that one.
+        Where most ranks are in one collective, the others never called that one.
         """
         cycle = self._shortest(cycle)
         waits = [self.waiting[rank] for rank in cycle]
@@ -159,7 +159,9 @@ class WaitForGraph:
         if len(calls) == 1:
             ((group, number),) = calls
             absent = tuple(sorted(self.missing(group, number)))
-            return Fault("missing", group, number, absent, self.inside(group, number))
+            inside = self.inside(group, number)
+            if len(inside) > len(absent):
+                return Fault("missing", group, number, absent, inside)
         at = waits[0]
         return Fault("deadlock", at.group, at.number, cycle, cycle)
 

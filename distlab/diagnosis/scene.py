@@ -180,6 +180,6 @@ def how_it_died(status: int, planned: Kill | None = None) -> str:
         "SIGKILL": ", by itself, from outside, or by the system when memory ran out",
         "SIGSEGV": ", a crash in compiled code",
         "SIGABRT": ", a crash in compiled code",
-        "SIGTERM": ", from outside",
+        "SIGTERM": ", by itself or from outside",
     }
     return f"was killed by {name}{why.get(name, '')}"

@@ -50,16 +50,18 @@ _ONE_GROUP_EACH = (
     "    Threads of one rank call collectives of the same group, in no fixed order:\n"
     "    give each thread a group of its own."
 )
+_ALL_MAKE_IT = "All ranks must call new_group in the same order, members or not."
 _SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
+_IN_CELLS = {"gone": ", which distlab does by itself", "call": "Comm call"}
+_IN_CELLS["both"] = "sendrecv"
+_IN_SCRIPTS = {"gone": " before", "both": "batch_isend_irecv", "call": "call"}
 # Advice on errors whose message has these words.
 _FOR_CELLS = {
-    "gone": ", which distlab does by itself",
     "default process group twice": (
         "Inside run the process group is up already; leave that call away."
     ),
 }
 _FOR_SCRIPTS = {
-    "gone": " before",
     "default process group twice": (
         "This process has called init_process_group before. Call it once, or call "
         "destroy_process_group in between."
@@ -117,6 +119,8 @@ class _Story:
         self.scene = scene
         self.noted = noted
         self.advice = _FOR_SCRIPTS if script else _FOR_CELLS
+        self.script = script
+        self.words = _IN_SCRIPTS if script else _IN_CELLS
         self.see_it = _KEEP_IT if script else _SEE_IT
         self.failure = scene.failure
         self.board = scene.board
@@ -141,7 +145,8 @@ class _Story:
     def _raised(self):
         first = self.failure.first
         details = first.details
-        message = details["message"]
+        whole = f"{details['type']}: {details['message']}"
+        message, *rest = details["message"].split("\n")
         said = f"{details['type']}: {message}" if message else details["type"]
         if told := self._timed_out() or self._left_early():
             return told
@@ -149,12 +154,15 @@ class _Story:
             said = f"SystemExit, and so left with exit status {details['exit_status']}"
         lines = [f"rank {first.rank} raised {said}", ""]
         lines += source_lines(details.get("frames", []))
+        lines += [f"    {line}" for line in rest if line.strip()]
         if details.get("because"):
             lines.append(f"    because of {details['because']}")
         if self.board.flags(first.rank) & DESTROYED:
-            gone = self.advice["gone"]
+            gone = self.words["gone"]
             lines.append(f"    It had destroyed the process group{gone}.")
-        lines += [f"    {self.advice[known]}" for known in self.advice if known in said]
+        lines += [
+            f"    {self.advice[known]}" for known in self.advice if known in whole
+        ]
         return self._write(RankRaised, lines, first.rank, first.value)
 
     def _timed_out(self):
@@ -204,9 +212,9 @@ class _Story:
         lines = [cause, ""]
         last = self.scene.last_event(first.rank)
         if last:
-            lines.append(f"    {last}")
+            lines.append(f"    {last.replace('Comm call', self.words['call'])}")
         elif self.noted and "starting" not in first.details:
-            lines.append("    It had not finished any Comm call.")
+            lines.append(f"    It had not finished any {self.words['call']}.")
         detail = os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL"
         lines += [_DETAIL] if detail and first.value == -signal.SIGSEGV else []
         said = filter(str.strip, self.scene.last_words().splitlines())
@@ -226,10 +234,13 @@ class _Story:
             return self._write(Deadlock, lines, left[0], cause)
         fault, cause = faults[0], verdict(graph, faults[0])
         rank = fault.ranks[0]
-        message = fault.inside and graph.waiting[fault.inside[0]].peers
+        first = fault.inside[0] if fault.inside else rank
+        message = fault.inside and graph.waiting[first].peers
         if fault.kind == "deadlock" or (fault.kind == "missing" and message):
             hint = self._cycle_hint(fault) if fault.kind == "deadlock" else _COUNT
-            error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)
+            where = f"    {self.scene.doing(first)}{self.scene.where(first)}"
+            lines = [cause, *[where] * self.script, "", f"    {hint}"]
+            error = self._write(Deadlock, lines, rank, cause)
             error.cycle = fault.ranks if fault.kind == "deadlock" else ()
             return error
         tell = {"disagree": self._called_another, "pieces": self._other_pieces}
@@ -240,15 +251,15 @@ class _Story:
         """Return the lines on a collective that ranks called differently."""
         graph, rank = self.scene.graph, fault.ranks[0]
         calls = graph.words(fault.group, fault.number)
+        threaded = any(self.board.flags(rank) & THREADED for rank in calls)
+        place = f"    {self.scene.doing(rank)}{self.scene.where(rank)}"
         lines = [
             cause,
-            f"    {self.scene.doing(rank)}{self.scene.where(rank)}",
+            _ONE_GROUP_EACH if threaded else place,
             "",
             "    Every rank must call the same collectives, in the same order,",
             "    with the same shape and type.",
         ]
-        if any(self.board.flags(rank) & THREADED for rank in calls):
-            lines.append(_ONE_GROUP_EACH)
         if self.failure.first is None:
             lines.append("    The exception that this raises here was caught.")
         return self._handled(calls, lines)
@@ -285,14 +296,17 @@ class _Story:
 
     def _cycle_hint(self, fault):
         waits = [self.scene.graph.waiting[rank] for rank in fault.ranks]
-        crossed = len({at.group for at in waits}) > 1
-        if crossed or not all(at.peers for at in waits):
+        if any(at.call.startswith("new_group") for at in waits):
+            return _ALL_MAKE_IT
+        if len({at.group for at in waits if not at.peers}) > 1:
             return _SAME_ORDER
+        if not all(at.peers for at in waits):
+            return _COUNT if len(waits) == 2 else _NONE_FREES
         kinds = {self.board.now(rank).kind for rank in fault.ranks}
         if kinds == {"send"}:
             return (
                 "All of them send, and a send ends only when the receiver asks for it. "
-                "Let one rank receive first, or use sendrecv."
+                f"Let one rank receive first, or use {self.words['both']}."
             )
         if kinds == {"recv"}:
             return (

@@ -50,7 +50,8 @@ def _deadlock(graph, fault):
         chain = " → ".join(f"rank {rank}" for rank in around)
         return f"each waits for the next: {chain}"
     steps = [
-        f"waits in {_call(graph, rank)} for rank {after}"
+        f"waits in {_call(graph, rank)}"
+        + ("" if graph.waiting[rank].peers == (after,) else f" for rank {after}")
         for rank, after in pairwise(around)
     ]
     rest = f", and so on, back to rank {around[0]}" if steps[_STEPS:] else ""

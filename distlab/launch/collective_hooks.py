@@ -260,6 +260,9 @@ def _seen_group(hooks):
 
         key, members, comm = None, (), None
 
+        def __repr__(self):
+            return f"<{_Plain.__module__}.ProcessGroup object at {id(self):#x}>"
+
         def __init__(self, store, rank, size):
             super().__init__(rank, size)  # required for a subclass's overrides
             self.pid = os.getpid()

@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import torch
 import torch.distributed as dist
 from torch.distributed import device_mesh, distributed_c10d, fsdp
+from torch.distributed.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from distlab.calls.failure_location import learners_frames, whereabouts
@@ -171,6 +172,9 @@ def install(world_size: int) -> None:
         _change_arguments("__init__", kind)
     here = {"device_id": torch.device("cpu")}  # without it FSDP looks for a GPU
     _change_arguments("__init__", fsdp.FullyShardedDataParallel, **here)
+    torch.nn.SyncBatchNorm.forward = _normalize_over_ranks
+    ddp = torch.nn.parallel.DistributedDataParallel
+    ddp._passing_sync_batchnorm_handle = lambda self, module: None  # refuses a CPU
     for name in ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor"):
         _average(name)
     dist.is_nccl_available = distributed_c10d.is_nccl_available = lambda: True
@@ -249,6 +253,30 @@ def _average(name):
 
     for owner in (distributed_c10d, dist):
         setattr(owner, name, averaged)
+
+
+def _normalize_over_ranks(norm, x):
+    """Do as SyncBatchNorm, with one all-reduce of sums over gloo in each direction."""
+    group = norm.process_group or dist.group.WORLD
+    if not norm.training or not dist.is_initialized() or group.size() == 1:
+        return torch.nn.modules.batchnorm._BatchNorm.forward(norm, x)
+    dims, shape = [0, *range(2, x.dim())], [1, -1, *[1] * (x.dim() - 2)]
+    wide = x.double()
+    count = wide.new_tensor([x.numel() // x.shape[1]])
+    sums = torch.cat([wide.sum(dims), wide.square().sum(dims), count])
+    sums = functional.all_reduce(sums, group=group)
+    mean, square = (sums[:-1] / sums[-1]).chunk(2)
+    variance = square - mean.square()
+    if norm.track_running_stats:
+        norm.num_batches_tracked += 1
+        part = norm.momentum or 1 / norm.num_batches_tracked.item()
+        unbiased = variance * sums[-1] / (sums[-1] - 1)
+        for kept, new in (norm.running_mean, mean), (norm.running_var, unbiased):
+            kept.lerp_(new.detach().to(kept.dtype), part)
+    out = (wide - mean.view(shape)) * (variance + norm.eps).rsqrt().view(shape)
+    if norm.affine:
+        out = out * norm.weight.view(shape) + norm.bias.view(shape)
+    return out.to(x.dtype)
 
 
 def _run_on_cpu(run):

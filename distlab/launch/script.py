@@ -113,6 +113,7 @@ def launch_script(
                 ranks.call([b""], timeout_s=math.inf, **how)
         except Failure as failed:
             run.signal = signals.pending
+            failed = _before_signal(failed, signals.pending)
             run.failure = ranks.story(failed, faults, console.output())
             run.ranks = ranks.doings(failed, faults)
             report(run)
@@ -126,6 +127,16 @@ def launch_script(
             ranks.leave()
         ranks.close()
     return run
+
+
+def _before_signal(failed, number):
+    """Return a failure without the deaths by a signal, which may be sent to all."""
+    outcomes = failed.outcomes
+    killed = {r for r, o in outcomes.items() if number and o.value == -number}
+    left = {r: o for r, o in outcomes.items() if r not in killed}
+    if not killed or (failed.first and failed.first.rank not in killed):
+        return failed
+    return Failure("interrupted", outcomes=left, stacks=failed.stacks)
 
 
 def _groups_of_some(board):
@@ -370,7 +381,7 @@ class _ScriptCall(RunningCall):
             (r, n) for r, n in self._waits().items() if now - self._since[r][1] > _SAY_S
         }
         idle, inside = self._is_idle(now), self._active()
-        told = "idle" in self._told or (inside and inside._told)
+        told = "idle" in self._told or long or (inside and inside._told)
         if long - self._told or (idle and not told):
             (inside or self)._tell()
             self._told |= {"idle"}

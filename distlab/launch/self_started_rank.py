@@ -224,6 +224,14 @@ def meet_in_a_file(place: str, present: PresentComm) -> None:
         comm = present()
         store = dist.FileStore(place, comm.world_size)
         prefix = f"attempt {next(present.attempts)}"
-        yield dist.PrefixStore(prefix, store), comm.rank, comm.world_size
+        store = dist.PrefixStore(prefix, store)
+        port = os.environ.get("MASTER_PORT", "")
+        if (first := store.compare_set("port", "", port).decode()) != port:
+            print(
+                f"Warning: MASTER_PORT is {port} on rank {comm.rank}, and {first} on "
+                "another: under torchrun they would not meet.",
+                file=sys.stderr,
+            )
+        yield store, comm.rank, comm.world_size
 
     _rendezvous_handlers["env"] = meet

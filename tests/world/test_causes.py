@@ -43,6 +43,37 @@ dist.all_to_all_single(into, out, [2, 3 - rank], [2, 2])
         "rank 0 expects 6 elements from rank 1, which sends 4, in all_to_all_single()",
         "exchange the sizes",
     ),
+    "a message fewer than its receiver expects": (
+        """
+if rank == 1:
+    dist.recv(torch.zeros(1), 0)
+dist.all_reduce(torch.ones(1))
+""",
+        "rank 0 waits in all_reduce(float32[1], SUM) for rank 1, which waits in recv "
+        "from rank 0",
+        "line 7: dist.all_reduce(torch.ones(1))\n\n    Count the sends and receives",
+    ),
+    "a thread that shares the group": (
+        """
+if rank == 1:
+    threading.Thread(target=dist.all_gather_object, args=([0, 0], 1)).start()
+    time.sleep(0.5)
+dist.barrier()
+if rank == 0:
+    dist.all_gather_object([0, 0], 1)
+""",
+        "ranks disagree about collective 1: rank 0 called barrier(), rank 1 called ",
+        "\n    Threads of one rank call collectives of the same group, in no fixed",
+    ),
+    "a message of several lines": (
+        """
+if rank == 1:
+    raise ValueError("first\\nsecond")
+dist.barrier()
+""",
+        "rank 1 raised ValueError: first",
+        'raise ValueError("first\\nsecond")\n    second\n',
+    ),
     "os._exit": (
         """
 dist.all_reduce(torch.ones(1))
@@ -101,6 +132,14 @@ def test_a_public_hang_is_named_as_the_page_says(name):
     assert PUBLIC[name] in first, str(failure)
 
 
+def test_ports_that_differ_are_named_as_torchrun_would_hang(tmp_path, capsys):
+    script = tmp_path / "job.py"
+    port = 'os.environ["MASTER_PORT"] = str(29500 + int(os.environ["RANK"]))\n'
+    script.write_text("import os\n" + port + BEGIN.replace("LIMIT", "60"))
+    assert launch_script(Script(str(script)), 2).failure is None
+    assert "under torchrun they would not meet" in capsys.readouterr().out
+
+
 def test_a_thread_that_keeps_a_rank_alive_is_told(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("distlab.launch.script._SAY_S", 1.0)
     script = tmp_path / "job.py"
@@ -111,4 +150,5 @@ def test_a_thread_that_keeps_a_rank_alive_is_told(tmp_path, capsys, monkeypatch)
     )
     launch_script(Script(str(script)), 2)
     told = capsys.readouterr().err
+    assert told.count("has not called barrier()") == 1
     assert "rank 1 had reached its end, and waited for its thread prefetch" in told

@@ -131,6 +131,30 @@ torch.cuda.cudart()
 )
 
 
+SYNC_BATCH_NORM = (
+    INIT
+    + """
+torch.manual_seed(1); whole = torch.randn(6, 3, 5); own = whole[:2], whole[2:]
+alone = nn.BatchNorm1d(3); alone(whole).square().sum().backward()
+norm = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3)).cuda()
+out = DDP(norm, device_ids=[local])(own[local].cuda())
+torch.testing.assert_close(out, alone(whole)[local * 2 : 2 + local * 4])
+out.square().sum().backward()
+grads = [each.grad * 2 for each in norm.parameters()]  # DDP averages
+torch.testing.assert_close(grads, [each.grad for each in alone.parameters()])
+alone.reset_running_stats(); alone(whole)
+torch.testing.assert_close(dict(norm.named_buffers()), dict(alone.named_buffers()))
+if local == 0: norm(own[0])
+dist.barrier()
+"""
+)
+
+
+def test_batches_are_normalized_over_ranks_and_a_lone_call_is_named(on_cpu):
+    failure, _ = on_cpu(SYNC_BATCH_NORM)
+    assert "rank 0 called all_reduce(float64[7], SUM), rank 1 called" in failure
+
+
 def test_what_torch_cuda_does_and_what_has_no_stand_in(on_cpu):
     failure, shown = on_cpu(PARTS)
     assert shown.count("] on cpu") == 2

@@ -201,3 +201,21 @@ def test_a_signal_reaches_the_script_and_ends_it(tmp_path, number):
     os.kill(job.pid, number)
     shown, _ = job.communicate(timeout=30)
     assert shown.count("saved") == 2 and job.returncode == 1
+
+
+def test_a_signal_to_the_whole_job_as_of_slurm_tells_what_was_before_it(tmp_path):
+    path = tmp_path / "job.py"
+    path.write_text(
+        "import time, torch.distributed as dist; dist.init_process_group('gloo')\n"
+        "print('ready', flush=True)\n"
+        "dist.barrier() if dist.get_rank() == 0 else time.sleep(60)\n"
+    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    how["start_new_session"] = True
+    job = subprocess.Popen(command(str(path), "-n", "2"), **how)
+    for _ in range(2):
+        assert "ready" in job.stdout.readline()
+    os.killpg(job.pid, signal.SIGTERM)
+    _, told = job.communicate(timeout=30)
+    assert "At SIGTERM: rank" in told and "rank 1 was running" in told
+    assert "killed" not in told
