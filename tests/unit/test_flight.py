@@ -163,6 +163,45 @@ def test_sends_that_nobody_receives_are_a_deadlock_or_a_missing_call(tmp_path):
     assert "the other side has called" in described(tmp_path, met, world=2).verdict
 
 
+def test_dumps_of_torchcomms_are_compared_by_communicator(tmp_path):
+    """As its recorder writes: one counter, the backend as description, no peers."""
+
+    def recorded(*calls):
+        return [
+            call(
+                number,
+                state="scheduled",
+                process_group=(group, "ncclx"),
+                profiling_name=f"ncclx:{name}",
+                retired=number < len(calls),
+            )
+            for number, (group, name) in enumerate(calls, 1)
+        ]
+
+    whole, pipe = ("main", "all_reduce"), ("pp", "send")
+    calls = {
+        0: recorded(whole, ("tp_0", "barrier"), pipe, whole, whole),
+        1: recorded(whole, ("tp_0", "barrier"), ("pp", "recv"), whole),
+        2: recorded(whole, whole, whole),
+    }
+    calls[1][-1]["retired"] = True
+    groups = {"main": range(3), "tp_0": range(2), "pp": range(3)}
+    dumps = {r: dump(each, groups, world=3) for r, each in calls.items()}
+    for each in dumps.values():
+        del each["pg_config"]["0"]
+    explained = explain(leave(tmp_path, dumps, "comm_lib_trace_rank_"))
+    assert explained.verdict == (
+        "rank 1 never called all_reduce(float32[4]), which ranks 0 and 2 wait in"
+    )
+    assert "It is collective 3, begun first" in str(explained)
+    assert "TorchComms names no peers" in str(explained)
+    for entry in dumps[2]["entries"]:
+        entry["record_id"] += 100
+    dumps[2]["entries"][0]["process_group"] = ("tp_1", "ncclx")
+    again = str(explain(leave(tmp_path, dumps, "comm_lib_trace_rank_")))
+    assert "rank 2: its file comm_lib_trace_rank_2 is TorchComms', which" in again
+
+
 def test_a_call_that_all_made_and_none_ends_is_no_fault_of_the_code(tmp_path):
     calls = {rank: upto(3) for rank in range(3)} | {3: upto(3, "scheduled")}
     explained = described(tmp_path, calls)

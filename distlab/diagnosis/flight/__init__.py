@@ -84,7 +84,11 @@ def _notes(job, unreadable):
                 f"{ranks_in_words(gone).capitalize()} overwrote all calls in group "
                 f"{group.name}; a larger TORCH_FR_BUFFER_SIZE keeps more."
             )
-    if any(dump.gloo for dump in dumps.values()):
+    if any(dump.unpaired for dump in dumps.values()):
+        notes.append(
+            "TorchComms names no peers of sends and receives: they are left out."
+        )
+    if any(dump.gloo and not dump.torchcomms for dump in dumps.values()):
         notes.append(
             "gloo's dumps have no sends and receives, don't list the members of "
             "subgroups (here: who used it), and show a call that failed as finished."

@@ -52,7 +52,10 @@ class DumpsGraph(WaitForGraph):
 
     def among(self, group):
         """Return the members of a group and its name in words, "" for all ranks."""
-        if group.description == DEFAULT:
+        whole = not any(group.description == DEFAULT for group in self.groups)
+        if group.description == DEFAULT or (
+            whole and self.members(group) == tuple(self.everyone)
+        ):
             return ""
         named = group.description not in ("", "undefined")
         name = f"{group.name}, {group.description}" if named else group.name

@@ -4,7 +4,9 @@ A dump is the content of one rank's recorder: its latest calls, oldest first, as
 pickle or, without stacks, as JSON. Equal calls are one object in memory here, on all
 ranks, so a thousand ranks take little more than their sequence numbers.
 
-Source: FlightRecorder.hpp of PyTorch 2.13, version 2.10 of the format.
+Source: FlightRecorder.hpp of PyTorch 2.13, version 2.10 of the format; TorchComms'
+hooks/fr/FlightRecorder.cpp, whose dumps have one counter for all communicators, no
+peers of messages, and on CPUs no state but "retired".
 
 A signature is equal on two ranks iff their calls match: properties that may differ
 between ranks (the sizes of an all-to-all, a scatter's list) are not in it.
@@ -15,7 +17,7 @@ import json
 import math
 import pickle
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -48,6 +50,7 @@ _PUBLIC = {
 _SIZES_DIFFER = re.compile("all_to_all|all_gather_v|reduce_scatter_v|barrier|coalesced")
 _DTYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Byte": "uint8"}
 _DTYPES |= {"Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64"}
+_MESSAGE = re.compile(r":(send|recv|batch_op_issue)$")
 _PAIR = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)")
 
 _Tensors = tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]
@@ -149,6 +152,8 @@ class RankDump:
     unfinished: in the order of the calls. last: the latest call.
     overwritten: whether the recorder dropped its oldest calls.
     everyone: the members of the default group, () where the dump doesn't list them.
+    torchcomms: whether TorchComms wrote it. unpaired: whether it has messages, whose
+    peers it doesn't name.
     """
 
     collectives: dict[Group, dict[int, FlightEntry]] = field(default_factory=dict)
@@ -157,6 +162,8 @@ class RankDump:
     overwritten: bool = False
     gloo: bool = False
     everyone: tuple[int, ...] = ()
+    torchcomms: bool = False
+    unpaired: bool = False
 
 
 def files_of(place: Path) -> dict[int, Path]:
@@ -258,8 +265,10 @@ class _Compact:
             config[name] = self._ranks_in(str(each["ranks"]))
             if not name or each["desc"] == DEFAULT:  # gloo's has no name
                 made.everyone = config[name]
+        made.overwritten = bool(dump["entries"]) and dump["entries"][0]["record_id"] > 0
+        entries = self._of_torchcomms(dump["entries"], made)
         groups, calls = {}, {}
-        for entry in dump["entries"]:
+        for entry in entries:
             name, description = map(str, entry["process_group"])
             if (group := groups.get((name, description))) is None:
                 key = name, description, config.get(name, ())
@@ -284,8 +293,29 @@ class _Compact:
                 made.collectives.setdefault(group, {})[number] = entry
             if entry.state != "done":
                 made.unfinished.append(made.last)
-        made.overwritten = bool(dump["entries"]) and dump["entries"][0]["record_id"] > 0
         return made
+
+    def _of_torchcomms(self, entries, made):
+        """Return the entries, those of TorchComms' without messages, and renumbered."""
+        named = [(e["process_group"], e["profiling_name"]) for e in entries]
+        if not named or any(g[1] != call.partition(":")[0] for g, call in named):
+            return entries
+        made.torchcomms = True
+        kept = [e for e in entries if not _MESSAGE.search(e["profiling_name"])]
+        made.unpaired = len(kept) < len(entries)
+        if made.overwritten and (made.unpaired or len({g[0] for g, _ in named}) > 1):
+            raise InvalidArgument(
+                "is TorchComms', which numbers the calls of all communicators together,"
+                " and has lost its oldest: FlightRecorderHook(max_entries=) keeps more"
+            )
+        if made.overwritten:
+            return kept
+        counts = Counter()
+        for entry in kept:
+            name = entry["process_group"][0]
+            counts[name] += 1
+            entry["collective_seq_id"] = counts[name]
+        return kept
 
     def _ranks_in(self, text):
         if text not in self._members:
@@ -302,7 +332,8 @@ class _Compact:
             self._calls[key] = signature(name, inputs, made, group.ranks)
         state = entry["state"]
         # gloo never records "completed"; a call that has ended is retired.
-        ended = backend == "gloo" and entry.get("retired", True)
+        group_is_backend = group.description == backend  # TorchComms'
+        ended = (backend == "gloo" or group_is_backend) and entry.get("retired", True)
         return *self._calls[key], "done" if state == "completed" or ended else state
 
     def _stack(self, frames):

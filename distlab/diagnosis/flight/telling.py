@@ -92,7 +92,8 @@ def doing(job: DumpsGraph, rank: int) -> str:
     place = whereabouts(last.entry.stack).replace(", ", "\n        ", 1)
     if at is None:
         return f"{{have}} finished {where}, and called nothing since{place}"
-    queued = last.entry.state == "scheduled" and not job.dumps[rank].gloo
+    dump = job.dumps[rank]
+    queued = last.entry.state == "scheduled" and not (dump.gloo or dump.torchcomms)
     queued = ", which has not started on its device" if queued else ""
     whom = f", for {ranks_in_words(job.lacking[rank])}" if job.lacking[rank] else ""
     return f"{{wait}} in {where}{queued}{whom}{place}"
