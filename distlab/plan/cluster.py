@@ -54,6 +54,7 @@ class GpuCluster:
     efficiency: share of the peak that matrix products reach, an assumption. One H100
         reached 0.69 in a layer of Llama 3 405B on 8 ranks, and 0.58 in one of
         Llama 3 8B (bf16, torch 2.11).
+    link_efficiency: share of the links' rates that transfers reach, an assumption.
     reserved_bytes: of a GPU's memory, for CUDA, NCCL's buffers and fragmentation.
     mtbf_hours: of one GPU with its share of the node, the network and the software;
         the default is Llama 3's 419 interruptions in 54 days of 16,384 GPUs.
@@ -74,6 +75,7 @@ class GpuCluster:
     nodes_per_leaf: int = 32
     scattered: bool = False
     efficiency: float = 0.65
+    link_efficiency: float = 0.85
     reserved_bytes: float = 6 * GB
     mtbf_hours: float = 54 * 24 * 16_384 / 419
     detect_s: float = 60.0
@@ -96,10 +98,14 @@ class GpuCluster:
             raise InvalidArgument(
                 f"{self.gpus} GPUs do not fill nodes of {self.per_node}."
             )
-        if not 0 < self.efficiency <= 1 or not self.oversubscription >= 1:
+        for name in ("efficiency", "link_efficiency"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InvalidArgument(
+                    f"{name} is above 0 and at most 1; got {getattr(self, name)!r}."
+                )
+        if not self.oversubscription >= 1:
             raise InvalidArgument(
-                "efficiency is above 0 and at most 1, oversubscription 1 or more; got "
-                f"{self.efficiency!r} and {self.oversubscription!r}."
+                f"oversubscription is 1 or more; got {self.oversubscription!r}."
             )
 
     @property

@@ -265,7 +265,9 @@ FORMULAS = {
     # rates
     "tokens_per_s": Formula("tokens/s", "batch * length / step_s", "of all GPUs"),
     "mfu": Formula(
-        "%", "training_flops * tokens_per_s / (gpus * peak)", "model FLOPs utilization"
+        "%",
+        "training_flops * tokens_per_s / (gpus * peak)",
+        "model FLOPs utilization, attention without a mask, as Megatron-LM counts it",
     ),
     # months
     "checkpoint_bytes": Formula(_B, "parameters * (w + o)", "a checkpoint, of all"),
@@ -286,7 +288,7 @@ FORMULAS = {
         _B,
         "m * (tp_bytes * (tp <= per_node) + cp_bytes * (tp * cp <= per_node)"
         " + ep_bytes * (tp * ep <= per_node) + pp_bytes * (gpus <= per_node))"
-        " + dp_bytes * (n <= near)",
+        " + dp_bytes * (1 if n <= near else 1 - 1 / near)",
         "sent through NVLink by a GPU in a step",
     ),
     "nic_bytes": Formula(

@@ -5,6 +5,7 @@ found.memory_bytes, found.step_s, found.mfu, found.days
 found.explain("step_s")      its formula, the numbers put in, and the result
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
 
@@ -21,7 +22,15 @@ __all__ = ["MAIN", "Plan", "inputs", "misfit", "plan", "shown"]
 
 # in the order in which a plan is read
 MAIN = ("parameter_bytes", "gradient_bytes", "state_bytes", "activation_bytes")
-MAIN += ("memory_bytes", "m", "compute_s", "exposed_s", "bubble", "bubble_s")
+MAIN += (
+    "gathered",
+    "memory_bytes",
+    "m",
+    "compute_s",
+    "exposed_s",
+    "bubble",
+    "bubble_s",
+)
 MAIN += ("dp_exposed_s", "step_s", "tokens_per_s", "mfu", "nvlink_bytes", "nic_bytes")
 MAIN += ("mtbf_s", "goodput", "days", "cost", "tokens_per_joule")
 
@@ -57,17 +66,23 @@ class Plan:
         """Is the memory of a GPU enough?"""
         return self.memory_bytes <= self.cluster.gpu.memory_bytes
 
+    def tokens_in(self, days: float) -> float:
+        """Return the tokens that the job trains on in some days, failures included."""
+        return days * 86400 * self.tokens_per_s * self.goodput
+
     def __repr__(self):
         rows = [("", "", ""), *(self._row(name) for name in MAIN)]
-        return text_report(self._headline, rows, "<><", [self._verdict])
+        notes = [self._verdict, self._assumed]
+        return text_report(self._headline, rows, "<><", notes)
 
     def _repr_html_(self):
         rest = [name for name in FORMULAS if name not in MAIN]
         more = f"<details><summary>all numbers</summary>{self._opened(rest)}</details>"
+        notes = f"{self._verdict} Each number opens its formula. {self._assumed}"
         return (
             f'{style(themed(".distlab-plan"), _STYLE)}<div class="distlab-plan">'
-            f"<b>{escape(self._headline)}</b><div>{escape(self._verdict)} Each number "
-            f"opens its formula.</div>{self._opened(MAIN)}{more}</div>"
+            f"<b>{escape(self._headline)}</b><div>{escape(notes)}</div>"
+            f"{self._opened(MAIN)}{more}</div>"
         )
 
     def _opened(self, names):
@@ -90,10 +105,26 @@ class Plan:
         return f"{self.layout} on {self.cluster.gpus:,} {self.cluster.gpu.name}"
 
     @property
+    def _assumed(self):
+        at = self.cluster
+        slower = replace(at, link_efficiency=0.85 * at.link_efficiency)
+        then = plan(self.model, slower, self.layout, self.run)
+        return (
+            f"Assumed: products at {at.efficiency:.0%} of the peak, links at "
+            f"{at.link_efficiency:.0%} of their rates, no spare nodes; a failure is "
+            f"found in {at.detect_s:.0f} s, a restart takes {at.restart_s:.0f} s. "
+            f"With links 15% slower the MFU is {then.mfu:.1%}."
+        )
+
+    @property
     def _verdict(self):
         spare = self.cluster.gpu.memory_bytes - self.memory_bytes
         if spare >= 0:
-            return f"It fits, with {readable_bytes(spare)} to spare."
+            reserved = readable_bytes(self.cluster.reserved_bytes)
+            return (
+                f"It fits, with {readable_bytes(spare)} to spare beside the {reserved} "
+                "reserved for CUDA, NCCL and fragmentation."
+            )
         return f"It does not fit: {readable_bytes(-spare)} too much."
 
     def explain(self, name: str) -> str:
@@ -243,7 +274,8 @@ def of_model(model: TransformerShape, run: TrainingRun) -> dict:
 def of_cluster(cluster: GpuCluster) -> dict:
     """Return the inputs that a cluster gives; rates are those of one GPU."""
     gpu = cluster.gpu
-    outside = cluster.outside.bytes_per_s * cluster.nics / cluster.per_node
+    reached = cluster.link_efficiency
+    outside = reached * cluster.outside.bytes_per_s * cluster.nics / cluster.per_node
     return {
         "gpus": cluster.gpus,
         "per_node": cluster.per_node,
@@ -253,7 +285,7 @@ def of_cluster(cluster: GpuCluster) -> dict:
         "memory_rate": gpu.memory_bytes_per_s,
         "inside_latency": gpu.inside.latency_s,
         "outside_latency": cluster.outside.latency_s,
-        "inside_rate": gpu.inside.bytes_per_s,
+        "inside_rate": reached * gpu.inside.bytes_per_s,
         "outside_rate": outside,
         "across_rate": outside / cluster.across,
         "ring_rate": outside / (cluster.across if cluster.scattered else 1),

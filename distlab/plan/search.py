@@ -93,9 +93,15 @@ class LayoutSearch:
         return f"{self.fitting:,} layouts fit", rows, "<>>><"
 
     def _notes(self):
-        return [
-            f"{count:,} rejected: {why}" for why, count in self.rejected.most_common()
-        ]
+        counts = self.rejected.most_common()
+        notes = [f"{count:,} rejected: {why}" for why, count in counts]
+        shown = [one.layout for one in self.ranking[:6]]
+        if any(each.schedule[:2] == "ZB" and each.zero > 1 for each in shown):
+            notes.append(
+                "No public framework that we know joins zero-bubble schedules with "
+                'ZeRO-2 or 3; fix what yours runs, as schedule="interleaved", zero=1.'
+            )
+        return notes
 
     def __repr__(self):
         return text_report(*self._parts(), self._notes())

@@ -302,12 +302,26 @@ def test_a_picture_of_a_front_names_those_that_no_other_beats():
             show.pareto(wrong, x_label="", y_label="")
 
 
+def test_a_ring_through_all_nics_of_a_node_sends_the_rest_on_nvlink():
+    """A ring of n ranks, `near` on a node: of n hops n / near leave it."""
+    model, near, n = published_models()["Llama 3 8B"].shape, 8, 64
+    run = TrainingRun(batch=n, length=8192, tokens=1e12)
+    one = plan(model, GpuCluster("H100 80GB", n), Layout(dp=n, zero=1), run)
+    hops = [(rank // near, (rank + 1) % n // near) for rank in range(n)]
+    inside = sum(here == there for here, there in hops) / n
+    assert one.nvlink_bytes == pytest.approx(one.dp_bytes * inside)
+    assert one.nic_bytes == pytest.approx(one.dp_bytes * (1 - inside))
+    assert one.tokens_in(2) == pytest.approx(2 * one.run.tokens / one.days)
+    assert "links at 85% of their rates" in repr(one)
+
+
 def test_clusters_that_cannot_be_are_refused():
     for wrong, words in (
         ({"gpu": "H900", "gpus": 8}, "GPUS has V100 32GB, .* no 'H900'"),
         ({"gpu": "H100 80GB", "gpus": 0}, "gpus is a whole number"),
         ({"gpu": "H100 80GB", "gpus": 12}, "12 GPUs do not fill nodes of 8"),
         ({"gpu": "H100 80GB", "gpus": 8, "efficiency": 1.2}, "efficiency is above 0"),
+        ({"gpu": "H100 80GB", "gpus": 8, "link_efficiency": 0}, "link_efficiency is a"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             GpuCluster(**wrong)
