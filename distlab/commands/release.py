@@ -13,13 +13,13 @@ __all__ = ["release"]
 def release(
     exercise: Annotated[str, typer.Argument(help="Its number or its name.")],
     variant: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="A word or a number, your course's secret: it chooses what the "
             "exercise asks otherwise than the published one.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     force: Annotated[
         bool,
         typer.Option(
@@ -39,11 +39,17 @@ def release(
 
         course = Course()
     one = Release(course, meant(exercise, course.assignments()))
+    before = one.seed
     with Progress("generating the exercise"):
         one.publish(variant, force=force)
     what = f"the variant of seed {variant}" if variant else "as published"
     typer.echo(f"{one.stem}, {what}, is in {course.folder('release')}.")
     for said in one.sentences():
         typer.echo(f"  - {said}")
+    if before and before != variant:
+        typer.echo(
+            f"Until now it was the variant of seed {before}: students who answer that "
+            "one will lose points."
+        )
     if variant:
         typer.echo(f"Its solution is {one.source}: keep it, and the seed, to yourself.")

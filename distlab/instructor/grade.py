@@ -33,6 +33,7 @@ import nbformat
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 
+from distlab.checks.kit.contracts import contract_in
 from distlab.errors import CourseUnusable, SandboxFailed
 from distlab.files import write_whole
 from distlab.instructor.autograde import InSandbox, check_names
@@ -113,13 +114,36 @@ class Grading:
     def _read_contract(self):
         """Return sentences on the released variant; [] if it is none.
 
-        Raises: CourseUnusable if the solution is no longer that variant's.
+        Raises: CourseUnusable if the solution is no longer that variant's, or is the
+            published one, and most submissions answer a variant.
         """
         release = Release(self.course, self.assignment)
         release.check_seed()
+        if not release.contract:
+            self._require_no_variants()
         if not release.seed:
             return []
         return [f"The variant of seed {release.seed}:", *release.sentences()]
+
+    def _require_no_variants(self):
+        found = self.found.submissions
+        answered = [one for one in found if self._contract_of(one.folder)]
+        if 2 * len(answered) > len(found):
+            contract = self._contract_of(answered[0].folder)
+            raise CourseUnusable(
+                f"{len(answered)} of {len(found)} submissions of {self.assignment} "
+                f"answer a variant, {contract}, and this folder has the published "
+                f"exercise. Release the course's seed here as well: `distlab release "
+                f"{self.assignment} --variant WORD`."
+            )
+
+    def _contract_of(self, folder):
+        """Return the contract in a submission, {} if it is the published one's."""
+        try:
+            chosen = self._choose(folder).values()
+        except Unreadable:
+            return {}
+        return next((c for book, _ in chosen if (c := contract_in(book["cells"]))), {})
 
     def forget(self, submissions: list[Submission]) -> None:
         """Make submissions count as not graded until they are graded again."""

@@ -78,8 +78,8 @@ class Release:
                 f"`distlab release {self.stem} --variant {self.seed}`."
             )
 
-    def publish(self, seed: str = "", *, force: bool = False) -> None:
-        """Make the solution that of the seed, "" for the published; release it.
+    def publish(self, seed: str | None = None, *, force: bool = False) -> None:
+        """Make the solution that of the seed, None for the published; release it.
 
         force: also over a solution that was edited, and where there are submissions.
 
@@ -87,7 +87,9 @@ class Release:
         """
         before = self.source.read_text("utf-8")
         published = self._published(before, force)
-        text, contract = self._made(published, seed) if seed else (published, {})
+        text, contract = published, {}
+        if seed is not None:
+            text, contract = self._made(published, seed)
         if contract != self.contract and not force:
             self._require_no_submissions()
         home = self.course.root / ".distlab" / self.stem
@@ -107,8 +109,8 @@ class Release:
         """Return the solution of a seed as text, and its contract."""
         if not _SEED.fullmatch(seed):
             raise CourseUnusable(
-                f"{seed!r} is no seed: take a word or a number, such as spring-2031, "
-                "of up to 40 letters, digits, dots and dashes."
+                f"{seed[:60]!r} is no seed: take a word or a number, such as "
+                "spring-2031, of up to 40 letters a to z, digits, dots and dashes."
             )
         if self.stem not in self.with_variants():
             names = "\n".join(f"    {name}" for name in self.with_variants())

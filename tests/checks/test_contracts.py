@@ -70,3 +70,17 @@ def test_a_seed_that_is_none_and_an_exercise_without_variants_are_refused(monkey
         Release(Course(), "02_cap").publish("spring-2031")
     with pytest.raises(CourseUnusable, match="is no seed"):
         Release(Course(), "19_design_a_cluster").publish("no seed!")
+
+
+def test_the_planner_beside_an_answer_keeps_to_its_contract(capsys):
+    stem = "19_design_a_cluster"
+    cells = cells_of(stem)
+    for contract in contract_of(cells).all():
+        known = {}
+        for cell in with_contract(SOLUTIONS[stem], cells, contract):
+            if cell["cell_type"] == "code" and "grade(" not in "".join(cell["source"]):
+                exec("".join(cell["source"]), known)
+            if cell["id"] == "step-one-run":
+                break
+        _, yours, _, _, _, plans, _ = capsys.readouterr().out.split()
+        assert float(yours) == pytest.approx(float(plans), rel=0.01), contract

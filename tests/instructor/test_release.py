@@ -66,7 +66,10 @@ def test_a_variant_is_released_made_anew_and_taken_back(ring):
     ring.solution.write_text(published)
     said = ring.run("grade", check=False)
     assert f"distlab release {RING} --variant {SEED}" in said
-    ring.run("release", "--force")
+    assert f"variant of seed {SEED}" in ring.run("release", "--force")
+    said = ring.run("grade", check=False)
+    assert "1 of 1 submissions" in said and "this folder has the published" in said
+    assert "'' is no seed" in ring.run("release", "--variant", "", check=False)
     committed = ROOT / "exercises" / RING / f"{RING}.ipynb"
     assert ring.solution.read_text() == published
     assert ring.exercise.read_text() == committed.read_text()
