@@ -298,7 +298,7 @@ class _Story:
         waits = [self.scene.graph.waiting[rank] for rank in fault.ranks]
         if any(at.call.startswith("new_group") for at in waits):
             return _ALL_MAKE_IT
-        if len({at.group for at in waits if not at.peers}) > 1:
+        if len({at.group for at in waits}) > 1:
             return _SAME_ORDER
         if not all(at.peers for at in waits):
             return _COUNT if len(waits) == 2 else _NONE_FREES

@@ -49,10 +49,10 @@ def _deadlock(graph, fault):
     if all(at.peers and at.group == waits[0].group for at in waits):
         chain = " → ".join(f"rank {rank}" for rank in around)
         return f"each waits for the next: {chain}"
+    calls = [(_call(graph, rank), f"rank {after}") for rank, after in pairwise(around)]
     steps = [
-        f"waits in {_call(graph, rank)}"
-        + ("" if graph.waiting[rank].peers == (after,) else f" for rank {after}")
-        for rank, after in pairwise(around)
+        f"waits in {call}" + f" for {after}" * (not call.endswith(after))
+        for call, after in calls
     ]
     rest = f", and so on, back to rank {around[0]}" if steps[_STEPS:] else ""
     return f"rank {around[0]} {', which '.join(steps[:_STEPS])}{rest}"
