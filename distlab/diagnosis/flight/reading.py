@@ -90,14 +90,8 @@ def _tensors(sizes, dtypes):
     return f"{len(sizes)} × {'/'.join(sorted(kinds))}, {elements:,} elements"
 
 
-LOG_SUFFIXES = (
-    ".out",
-    ".err",
-    ".log",
-    ".txt",
-    ".stdout",
-    ".stderr",
-)  # of a job's output, which is no dump
+# Of a job's output, which is no dump.
+LOG_SUFFIXES = (".out", ".err", ".log", ".txt", ".stdout", ".stderr")
 DEFAULT = "default_pg"  # torch's name for the group of all ranks
 _NUMBERED = re.compile(r"(.*?)(\d+)(\.\D\w*)?")
 _LIBRARY = re.compile(

@@ -140,7 +140,7 @@ class LogsGraph(WaitForGraph):
         messages = [rank for rank, at in self.waiting.items() if at.peers]
         sure = self._certainty()
         if self.errors:
-            rank = min(self.errors)
+            rank = next(iter(self.errors))  # the first in the log
             said, where = self.errors[rank]
             lines = [f"rank {rank} {said}, before any time-out", f"    {where}"]
             sure = "The time-outs of the others follow from it, or from what caused it."
@@ -214,9 +214,7 @@ def _take(text, where, calls, states, errors):
     for found in _TIMEOUT.finditer(text):
         work = dict(_WORK.findall(found["work"]))
         op, size = work.get("OpType", "?"), work.get("NumelIn")
-        size = (
-            "" if size is None or _OWN_SIZES.search(op) else f"{int(size):,} elements"
-        )
+        size = "" if size is None or _OWN_SIZES.search(op) else _elements(int(size))
         peers = ("?",) if op in ("SEND", "RECV") else ()
         call = f"{_NAMES.get(op, op.lower())}({size})"
         number, ran_s = int(work.get("SeqNum", 0)), int(found["ran"]) / 1000
@@ -232,6 +230,10 @@ def _take(text, where, calls, states, errors):
         errors.setdefault(
             int(killed[2]), (f"was killed by signal {killed[1][1:]}", where)
         )
+
+
+def _elements(count):
+    return f"{count:,} element{'s' * (count != 1)}"
 
 
 def _group(found):
