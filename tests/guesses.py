@@ -14,8 +14,11 @@ NUMBERS = {
     "12 MB": 12.0,
     "12MB": 12.0,
     "2/3 MB": 2 / 3,
+    "~ 12": 12.0,
+    "about 12 GB": 12_000.0,
+    "1 GiB": 1073.741824,
 }
-NO_NUMBERS = ["", "MB", "12 GB", "12 mb", "twelve", "1/0", "1/2/3", "1,2,3", "inf"]
+NO_NUMBERS = ["", "MB", "12 s", "12 mb", "twelve", "1/0", "1/2/3", "1,2,3", "inf"]
 NO_NUMBERS += ["nan", "1e999", None, True, float("nan"), [1], {}, b"12", "9" * 5000]
 
 LINES = [

@@ -133,7 +133,10 @@ def _ask(console, held, question):
             "Your number is right." if right else "Your number is not within a tenth."
         )
     print()
-    ticked = compare(console, card, _goes_on(held, card))
+    ticked = compare(console, card, _goes_on(held, card), _HELP)
+    if question.code:  # the check says whether its point counts
+        ticked = [point for point in ticked if point != card.key_points[0]]
+        ticked += card.key_points[:1] if kept.get("passed") else []
     held.keep(name, ticked=ticked, of=len(card.key_points), done=True)
     print()
 
@@ -159,23 +162,33 @@ def _take(held, question):
     if question.code:
         _code(held, question)
         return
-    lines = [text for text in [held.answers.get(name, {}).get("answer")] if text]
-    if lines:
-        print(f"You wrote before:\n{lines[0]}")
-    print("Your answer, then an empty line:")
-    try:
-        while said := line("> ", str, _HELP):
-            lines.append(said)
-            held.keep(name, answer="\n".join(lines))
-    except KeyboardInterrupt:
-        readline = sys.modules.get("readline")
-        if readline and (typed := readline.get_line_buffer().strip()):
-            held.keep(name, answer="\n".join([*lines, typed]))
-        raise
+    _write(held, name, "answer", "Your answer, then an empty line:")
     if question.value is not None:
         how = f"Your number, in {question.unit} (Enter for none): "
         number = line(how, lambda said: _number(question, said), _HELP)
         held.keep(name, number=None if number is ... else number)
+
+
+def _write(held, name, key, prompt):
+    """Take lines until an empty one; each is stored as it comes."""
+    lines = [text for text in [held.answers.get(name, {}).get(key)] if text]
+    if lines:
+        print(f"You wrote before:\n{lines[0]}")
+    print(prompt)
+    warned = bool(lines)
+    try:
+        while (said := line("> ", str, _HELP)) or not (lines or warned):
+            if said:
+                lines.append(said)
+                held.keep(name, **{key: "\n".join(lines)})
+            else:
+                warned = True
+                print("You wrote nothing; another empty line goes on without.")
+    except KeyboardInterrupt:
+        readline = sys.modules.get("readline")
+        if readline and (typed := readline.get_line_buffer().strip()):
+            held.keep(name, **{key: "\n".join([*lines, typed])})
+        raise
 
 
 def _number(question, said):
@@ -199,6 +212,7 @@ def _code(held, question):
             "the same command in a folder of your own."
         )
     held.keep(name, file=str(path.absolute()))
+    _write(held, name, "first", "What could go wrong? Then an empty line:")
     print(
         f"\nThe stub is in {path.absolute()}\nWrite it there; python {path} checks it."
     )

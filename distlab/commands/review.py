@@ -103,10 +103,12 @@ def _ask(console, card, where):
     print(f"Comes back on {when.astimezone():%d %B, %H:%M}.\n")
 
 
-def compare(console: Console, card: Card, then: list[Card]) -> list[str]:
+def compare(
+    console: Console, card: Card, then: list[Card], help_text: str = _HELP
+) -> list[str]:
     """Show answer, key points and cell; return the points that the learner ticks.
 
-    then: the cards that an interviewer may ask next.
+    then: the cards that an interviewer may ask next. help_text: what `?` prints.
 
     Raises: EOFError for `q` and at the input's end, KeyboardInterrupt.
     """
@@ -120,7 +122,7 @@ def compare(console: Console, card: Card, then: list[Card]) -> list[str]:
         said = f"An interviewer may go on: {plain(each.question)}"
         print(fill(said, console.width))
     how = f"\nWhich did you have (1 to {number}, or Enter for none)? "
-    ticked = line(how, partial(_ticks, points))
+    ticked = line(how, partial(_ticks, points), help_text)
     print(f"You had {len(ticked)} of {number}.")
     return ticked
 
@@ -144,6 +146,8 @@ def _ticks(points, said):
     numbers = set(said.replace(",", " ").split())
     if numbers <= set(points):
         return [point for number, point in points.items() if number in numbers]
+    print(f"Numbers from 1 to {len(points)}, such as 1 3.")
+    return None
 
 
 def _write(path: Path, cards: list[Card]):

@@ -54,6 +54,8 @@ def test_a_draw_fits_the_minutes_and_asks_chains_in_order(level, minutes):
             assert at.get(each.follows, at[each.id] - 1) == at[each.id] - 1
         most = LEVELS.index(level) + 1
         assert all(LEVELS.index(each.card.level) <= most for each in drawn)
+        heads = [each.topic for each in asked if each.follows not in at]
+        assert len(set(heads)) == len(heads)
 
 
 def test_a_seed_draws_the_same_and_what_was_asked_recently_comes_last():
@@ -339,13 +341,23 @@ def test_code_is_written_to_a_file_and_checked_from_there(home, monkeypatch):
         "run",
         lambda command: subprocess.CompletedProcess(command, next(codes)),
     )
-    shown = asked("\n\n\n1\n")
+    shown = asked("\n\n\n\n\n1\n")
     assert "interview_01_why_distribute_2.py checks it" in shown
     assert "The code passed." in shown
     [held] = earlier()
     kept = held.answers[held.questions[-1]]
     assert kept["passed"] and "def shared_work" in kept["answer"]
     assert (home / "interview_01_why_distribute.py").read_text().startswith("mine")
+
+
+def test_code_that_did_not_pass_has_not_its_point_whatever_is_ticked():
+    held = begin("senior", 30, "amdahl", seed=1)
+    for name in held.questions[:-1]:
+        held.keep(name, answer="a", ticked=[], of=4, done=True)
+    shown = asked("\nA worker dies.\n\nd\n7\n1 2\n")
+    assert "Numbers from 1 to" in shown and "The code did not pass." in shown
+    kept = earlier()[0].answers[held.questions[-1]]
+    assert len(kept["ticked"]) == 1 and kept["first"] == "A worker dies."
 
 
 BAD = {

@@ -4,7 +4,8 @@
     whiteboard   once, from a quarter of an hour up
     live coding  once, from half an hour up
 
-Chains that were not asked for long come first; the rest is chance, from a seed.
+Chains that were not asked for long come first, and for principals those without mid
+cards; the rest is chance, from a seed. No two chains begin with the same topic.
 """
 
 from collections.abc import Collection
@@ -57,7 +58,13 @@ def draw(
     wanted = {card.id for card in asked_for}
     chains = [c for c in _chains(chance, most) if wanted & {card.id for card in c}]
     age = {name: at for at, name in enumerate(recent)}
-    chains.sort(key=lambda chain: max(age.get(card.id, -1) for card in chain))
+
+    def order(chain):
+        mids = sum(card.level == "mid" for card in chain)
+        asked = max(age.get(card.id, -1) for card in chain)
+        return asked, mids if level == "principal" else 0
+
+    chains.sort(key=order)
     fresh = [chain for chain in chains if not age.keys() & {c.id for c in chain}]
     left = minutes - minutes_of(last)
     found = _fitting(fresh, left)
@@ -109,10 +116,13 @@ def _chains(chance, most) -> list[list[Card]]:
 
 def _fitting(chains, minutes):
     """Return the questions of the first chains that fit, then of one cut short."""
-    found, rest = [], []
+    found, rest, topics = [], [], set()
     for chain in ([card_question(card) for card in chain] for chain in chains):
+        if topics & {question.card.topic for question in chain}:
+            continue
         if minutes_of(found) + minutes_of(chain) <= minutes:
             found += chain
+            topics |= {question.card.topic for question in chain}
         else:
             rest.append(chain)
     for chain in rest:

@@ -13,6 +13,14 @@ from distlab.errors import InvalidArgument
 __all__ = ["Choice", "Number"]
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_ABOUT = re.compile(r"^(?:about|around|ca\.?|[~≈=])\s*", re.IGNORECASE)
+_WITH_UNIT = re.compile(r"(.*[\d.])\s*([a-zA-Zµ]+)")
+_SCALES = (  # units that a number may be given in, of one kind
+    {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "second": 1, "min": 60, "minute": 60}
+    | {"h": 3600, "hour": 3600, "d": 86400, "day": 86400},
+    {"B": 1, "byte": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+    | {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
+)
 _NEAR = 0.1  # within a tenth a difference is given in percent, beyond it as a ratio
 
 
@@ -30,6 +38,8 @@ class Number:
     def read(self, given) -> float:
         """Return the number in `given`: a number, or text such as "2/3" or "7 MB".
 
+        Another unit of time or of bytes is converted: "about 1.5 h" are 90 minutes.
+
         Raises: InvalidArgument for anything else.
         """
         value = self._in_text(given) if isinstance(given, str) else _finite(given)
@@ -40,14 +50,30 @@ class Number:
         return value
 
     def _in_text(self, text):
-        text = text.strip().removesuffix(self.unit).strip().replace("−", "-")
+        text = _ABOUT.sub("", text.strip())
+        own = rf"(?<![a-zA-Zµ]){re.escape(self.unit)}$"
+        text = re.sub(own, "", text).strip().replace("−", "-")
+        factor = 1.0
+        if (found := _WITH_UNIT.fullmatch(text)) and (factor := self._factor(found[2])):
+            text = found[1]
         grouped = _THOUSANDS.fullmatch(text)
         text = text.replace(",", "" if grouped else ".")  # 300,000 and 2,5
         above, slash, below = text.partition("/")
         try:
-            return _finite(float(above) / (float(below) if slash else 1))
+            return _finite(factor * float(above) / (float(below) if slash else 1))
         except (ValueError, ArithmeticError):
             return None
+
+    def _factor(self, unit):
+        """Return the factor from another unit to this one; 0.0 if there is none."""
+        for scale in _SCALES:
+            given, own = (
+                scale.get(each) or scale.get(each.removesuffix("s"))
+                for each in (unit, self.unit)
+            )
+            if given and own:
+                return given / own
+        return 0.0
 
     def entry(self, value) -> dict:
         """Return the file's entry for `value`."""

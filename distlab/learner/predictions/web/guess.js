@@ -8,15 +8,30 @@ const readable = (x) => {
   return plain ? `${short}` : short.toExponential().replace("+", "");
 };
 const rough = (x) => readable(Number(x.toPrecision(2)));
+const scales = [
+  { us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1, second: 1, min: 60, minute: 60, h: 3600, hour: 3600, d: 86400, day: 86400 },
+  { B: 1, byte: 1, kB: 1e3, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 },
+];
+const factorOf = (given, own) => {
+  for (const scale of scales) {
+    const [one, other] = [given, own].map((name) => scale[name] ?? scale[name.replace(/s$/, "")]);
+    if (one && other) return one / other;
+  }
+  return NaN;
+};
 const numberIn = (text, unit) => {
-  text = text.trim();
-  if (unit && text.endsWith(unit)) text = text.slice(0, -unit.length).trim();
+  text = text.trim().replace(/^(about|around|ca\.?|[~≈=])\s*/i, "");
+  const bare = unit && text.endsWith(unit) ? text.slice(0, -unit.length) : text;
+  if (!/[a-zµ]$/i.test(bare)) text = bare.trim();
+  const found = /^(.*[\d.])\s*([a-zµ]+)$/i.exec(text);
+  const factor = found ? factorOf(found[2], unit) : 1;
+  if (found) text = found[1];
   const grouped = /^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(text);
   text = text.replaceAll("−", "-").replaceAll(",", grouped ? "" : ".");
   const parts = text.split("/");
   const written = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
   if (parts.length > 2 || !parts.every((part) => written.test(part))) return NaN;
-  return parts.length > 1 ? parts[0] / parts[1] : Number(text);
+  return factor * (parts.length > 1 ? parts[0] / parts[1] : Number(text));
 };
 const verdict = (guess, measured, said) => {
   if (said(guess) === said(measured)) return "just as you said";
