@@ -5,11 +5,13 @@ import shutil
 
 import pytest
 from courses import ROOT, empty_gradebook, run_distlab
+from soaks import nightly
 
-from distlab.checks.kit.contracts import contract_in, contract_of
+from distlab.checks.kit.contracts import RULES, contract_in, contract_of
 
 SEED, OTHER = "spring-2031", "spring-2029"
 RING, SHARES = "10_ring_all_reduce", "01_why_distribute"
+STEMS = [path.parents[1].name for path in sorted(ROOT.glob(f"solutions/*/{RULES}"))]
 
 
 class Released:
@@ -108,3 +110,15 @@ def test_of_three_solutions_only_the_variants_own_gets_all_points(stem, tmp_path
         [page] = (tmp_path / "feedback" / who / stem).glob("*.html")
         text = page.read_text()
         assert "keeps to another contract" in text and SEED not in text
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("stem", [*map(nightly, STEMS[:-1]), STEMS[-1]])
+def test_a_released_variant_has_a_rubric_and_a_proof(stem, tmp_path):
+    course = Released(tmp_path, stem)
+    course.run("release", "--variant", SEED)
+    choices = contract_of(json.loads(course.solution.read_text())["cells"])
+    said = course.run("rubric")
+    assert " ".join(choices.sentences(course.contract())) in said
+    assert len(said.partition("mistake | points left")[2].splitlines()) > 5
+    assert "is proven by" in course.run("prove", "--variant", SEED)

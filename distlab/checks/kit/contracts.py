@@ -36,6 +36,7 @@ __all__ = [
     "Contract",
     "contract_in",
     "contract_of",
+    "published_cells",
     "right_under",
     "with_contract",
 ]
@@ -110,6 +111,28 @@ def contract_in(cells: list[dict]) -> dict[str, str]:
         if cell["cell_type"] == "code" and found:
             return ast.literal_eval(found[1])
     return {}
+
+
+def published_cells(solution: Path) -> list[dict]:
+    """Return the cells of an exercise's published solution.
+
+    solution: its folder. If it holds a variant, `.distlab` has what it was before.
+
+    Raises: DistlabError if there is no notebook in it, or the published one is lost.
+    """
+    path = solution / f"{solution.name}.ipynb"
+    if not path.exists():
+        raise DistlabError(f"there is no {path}, the solution's notebook.")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    if not contract_in(cells):
+        return cells
+    kept = solution.parents[1] / ".distlab" / solution.name / "published.ipynb"
+    if not kept.exists():
+        raise DistlabError(
+            f"{path} is that of a variant, and {kept}, the published one, is lost. "
+            "Put that one back (`git checkout`), and do this again."
+        )
+    return json.loads(kept.read_text("utf-8"))["cells"]
 
 
 def right_under(solution: Path, contract: dict[str, str]) -> list[str]:
