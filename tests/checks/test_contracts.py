@@ -7,7 +7,12 @@ import pytest
 from soaks import nightly
 
 from distlab.checks.kit.check_proof import notebook_parts, prove_variant
-from distlab.checks.kit.contracts import contract_in, contract_of, with_contract
+from distlab.checks.kit.contracts import (
+    clauses_met,
+    contract_in,
+    contract_of,
+    with_contract,
+)
 from distlab.errors import CourseUnusable
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +38,8 @@ def test_each_contract_fits_the_notebook_and_is_found_in_it(stem):
     others = choices.all()[1:]
     assert len(others) >= 8 and contract_in(cells) == {}
     answers = notebook_parts(cells)[0]
+    said = choices.advice(others[0], others[-1])[0]
+    assert clauses_met(said) == choices.clauses(others[-1], others[0])
     for contract in others:
         made = with_contract(SOLUTIONS[stem], cells, contract)
         assert contract_in(made) == contract

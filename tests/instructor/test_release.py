@@ -31,11 +31,12 @@ class Released:
         """Run `distlab COMMAND` on the exercise; return what it printed."""
         return run_distlab(self.folder, command, self.stem, *arguments, check=check)
 
-    def submit(self, student):
-        """Submit the solution as it is now."""
+    def submit(self, student, old="", new=""):
+        """Submit the solution as it is now, a text in it replaced by another."""
         place = self.folder / "submitted" / student / self.stem
         place.mkdir(parents=True)
-        shutil.copy(self.solution, place)
+        text = self.solution.read_text().replace(old, new)
+        (place / f"{self.stem}.ipynb").write_text(text)
 
     def contract(self):
         """Return the contract of the solution as it is now."""
@@ -94,15 +95,17 @@ def test_of_three_solutions_only_the_variants_own_gets_all_points(stem, tmp_path
 
     course = Released(tmp_path, stem)
     course.submit("published")
+    course.submit("changed", "### END SOLUTION", "print(end=str())")
     course.run("release", "--variant", OTHER, "--force")
     course.submit("last-year")
     course.run("release", "--variant", SEED, "--force")
     course.submit("own")
     choices = contract_of(json.loads(course.solution.read_text())["cells"])
     said = course.run("grade", "--feedback")
+    course.run("marks", "--to", "marks.csv")
     assert all(each in said for each in choices.sentences(course.contract()))
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as gradebook:
-        students = "own", "published", "last-year"
+        students = "own", "published", "last-year", "changed"
         scores = [gradebook.find_submission(stem, who).score for who in students]
         most = gradebook.find_assignment(stem).max_score
     assert scores[0] == most and max(scores[1:]) < most
@@ -110,6 +113,14 @@ def test_of_three_solutions_only_the_variants_own_gets_all_points(stem, tmp_path
         [page] = (tmp_path / "feedback" / who / stem).glob("*.html")
         text = page.read_text()
         assert "keeps to another contract" in text and SEED not in text
+        assert "it is not this exercise's" in text
+    table = (tmp_path / "marks.csv").read_text()
+    for said in (
+        "is the published solution that",
+        "is the solution of a variant that",
+        ";",
+    ):
+        assert table.count(f"{said} answers another contract: ") == 1, said
 
 
 @pytest.mark.timeout(300)

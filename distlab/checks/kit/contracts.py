@@ -34,6 +34,7 @@ __all__ = [
     "PUBLISHED",
     "RULES",
     "Contract",
+    "clauses_met",
     "contract_in",
     "contract_of",
     "published_cells",
@@ -44,6 +45,7 @@ __all__ = [
 PUBLISHED: Mapping[str, str] = MappingProxyType({})
 RULES = "variants/contracts.toml"
 _IMPORT = re.compile(r"^from distlab\.checks import (\w+) as checks$", re.MULTILINE)
+_ADVICE = re.compile(r"Your function keeps .+? In yours (.+?)\. Asked is that ", re.S)
 _LINE = re.compile(r"^contract = (\{.*\})$", re.MULTILINE)
 
 
@@ -77,22 +79,26 @@ class Contract:
         said = [self.choices[name][value] for name, value in contract.items()]
         return [f"{each[0].upper()}{each[1:]}." for each in said]
 
+    def clauses(self, contract: Mapping[str, str], other: Mapping[str, str]) -> str:
+        """Return what a contract says where it differs from another."""
+        differ = [name for name in contract if contract[name] != other[name]]
+        return "; ".join(self.choices[name][contract[name]] for name in differ)
+
     def advice(self, asked: Mapping[str, str], met: Mapping[str, str]) -> list[str]:
         """Return the levels of the hint to an answer that meets another contract."""
-        ours, theirs = (
-            "; ".join(
-                self.choices[name][one[name]]
-                for name in asked
-                if asked[name] != met[name]
-            )
-            for one in (asked, met)
-        )
+        ours, theirs = self.clauses(asked, met), self.clauses(met, asked)
         return [
             f"Your function keeps to another contract than this course's. In yours "
             f"{theirs}. Asked is that {ours}.",
             "Read “This course's contract” at the top again, with your function beside "
             "it: in which of its lines is each clause?",
         ]
+
+
+def clauses_met(hint: str) -> str:
+    """Return what a hint made by `Contract.advice` says of an answer, else ""."""
+    found = _ADVICE.match(hint)
+    return found[1] if found else ""
 
 
 def contract_of(cells: list[dict]) -> Contract | None:
