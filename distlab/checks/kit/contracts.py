@@ -46,6 +46,8 @@ PUBLISHED: Mapping[str, str] = MappingProxyType({})
 RULES = "variants/contracts.toml"
 _IMPORT = re.compile(r"^from distlab\.checks import (\w+) as checks$", re.MULTILINE)
 _ADVICE = re.compile(r"Your function keeps .+? In yours (.+?)\. Asked is that ", re.S)
+_LENGTH = "The reference needs"
+_ITS_LENGTH = "The published exercise's reference needs"
 _LINE = re.compile(r"^contract = (\{.*\})$", re.MULTILINE)
 
 
@@ -77,7 +79,11 @@ class Contract:
     def sentences(self, contract: Mapping[str, str]) -> list[str]:
         """Return a sentence for each choice of a contract."""
         said = [self.choices[name][value] for name, value in contract.items()]
-        return [f"{each[0].upper()}{each[1:]}." for each in said]
+        words = [each.split()[0] for each in said]  # a name of code stays as it is
+        return [
+            f"{each[0].upper() * word.isalpha() or each[0]}{each[1:]}."
+            for word, each in zip(words, said, strict=True)
+        ]
 
     def clauses(self, contract: Mapping[str, str], other: Mapping[str, str]) -> str:
         """Return what a contract says where it differs from another."""
@@ -166,6 +172,7 @@ def with_contract(solution: Path, cells: list[dict], contract: dict) -> list[dic
                 )
             sources = [source.replace(old, new) for source in sources]
     for cell, source in zip(cells, sources, strict=True):
+        source = source.replace(_LENGTH, _ITS_LENGTH)
         about = cell["metadata"].get("nbgrader", {})
         if _IMPORT.search(source):
             source += f"\n\ncontract = {json.dumps(contract)}"
