@@ -27,6 +27,8 @@ _HEAD = """# Rubrics, and notes for assistants
 Made by `distlab rubric` from the solutions, the known wrong answers and the checks'
 hints. A step's points are given when all its cases pass, the hidden ones too, and not
 in part (except step 3 of exercise 03). Points that you change by hand are kept.
+Once a course has released a variant, `distlab rubric 10` prints the steps of that one
+with its contract; a page made before has those of the published exercise.
 
 The second table of an exercise lists mistakes that its check knows: the points that an
 answer with this mistake alone still gets, the hint that stands with its verdict, and

@@ -91,3 +91,17 @@ def test_the_planner_beside_an_answer_keeps_to_its_contract(capsys):
                 break
         _, yours, _, _, _, plans, _ = capsys.readouterr().out.split()
         assert float(yours) == pytest.approx(float(plans), rel=0.01), contract
+
+
+@pytest.mark.parametrize(
+    "order", ["own first", nightly("by rank"), nightly("reversed")]
+)
+def test_the_player_shows_a_right_all_gather_as_complete(order):
+    stem, wanted = "09_collectives", ("imports", "all-gather", "step-three-run")
+    contract = {"tree": "far first", "direction": "up", "order": order}
+    known = {"__name__": "__main__"}
+    for cell in with_contract(SOLUTIONS[stem], cells_of(stem), contract):
+        if cell["id"] in wanted:
+            exec("".join(cell["source"]), known)
+    told = known["show"].player(known["mine"])._repr_mimebundle_()["text/plain"]
+    assert told.endswith("Every chunk is now complete on every rank.")

@@ -10,6 +10,7 @@ from soaks import nightly
 from distlab.checks.kit.contracts import RULES, contract_in, contract_of
 
 SEED, OTHER = "spring-2031", "spring-2029"
+SAME = "3"  # has the contract of SEED in exercise 10
 RING, SHARES = "10_ring_all_reduce", "01_why_distribute"
 STEMS = [path.parents[1].name for path in sorted(ROOT.glob(f"solutions/*/{RULES}"))]
 
@@ -51,7 +52,9 @@ def ring(tmp_path):
 
 def test_a_variant_is_released_made_anew_and_taken_back(ring):
     published = ring.solution.read_text()
+    ring.run("release", "--variant", SAME)
     said = ring.run("release", "--variant", SEED)
+    assert f"contract of seed {SAME}, too" in said and "lose points" not in said
     assert "Elements are combined by their maximum." in said and SEED in said
     text = ring.exercise.read_text()
     assert "Elements are combined by their maximum." in text
