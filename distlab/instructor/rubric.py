@@ -73,7 +73,7 @@ def rubric_of(solution: Path) -> str:
 
 
 def _released(cells, contract):
-    """Return what a released variant asks otherwise; "" for the published exercise."""
+    """Return a note on a released variant; "" for the published exercise."""
     said = " ".join(contract_of(cells).sentences(contract)) if contract else ""
     return _RELEASED.format(sentences=said) if said else ""
 

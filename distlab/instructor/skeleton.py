@@ -36,7 +36,7 @@ __all__ = ["Filled", "filled", "grade_id_of", "source_notebook", "visible"]
 MOST_CELLS = 1000
 _LISTED = 3
 _NOT_OURS = (
-    "This text was in the notebook that was handed in; it is not this exercise's:"
+    "This text was in the notebook that was submitted; it is not this exercise's:"
 )
 
 

@@ -86,7 +86,7 @@ class Contract:
         ]
 
     def clauses(self, contract: Mapping[str, str], other: Mapping[str, str]) -> str:
-        """Return what a contract says where it differs from another."""
+        """Return the clauses of a contract that another does not have."""
         differ = [name for name in contract if contract[name] != other[name]]
         return "; ".join(self.choices[name][contract[name]] for name in differ)
 
@@ -102,7 +102,7 @@ class Contract:
 
 
 def clauses_met(hint: str) -> str:
-    """Return what a hint made by `Contract.advice` says of an answer, else ""."""
+    """Return the clauses of an answer in a hint of `Contract.advice`, else ""."""
     found = _ADVICE.match(hint)
     return found[1] if found else ""
 
