@@ -153,18 +153,19 @@ def _lines_not_in(old, cell):
 
 def _copied(answered, source, folder):
     """Return [a note] if all answers are the solution of another contract, else []."""
-    released = contract_in(source.cells)
-    if not released:
+    released, answers = contract_in(source.cells), _trees(answered.cells)
+    if not released or answers in (None, _trees(source.cells)):
         return []
     try:
         published = published_cells(folder)
-    except DistlabError:  # it is lost, and so are the other contracts' solutions
+        choices = contract_of(published)
+        first, *others = choices.all()
+        made = [(each, with_contract(folder, published, each)) for each in others]
+    except DistlabError:  # the published one is lost or edited, and so are the others
         return []
-    choices, answers = contract_of(published), _trees(answered.cells)
-    for contract in choices.all():
-        is_published = contract == choices.all()[0]
-        made = published if is_published else with_contract(folder, published, contract)
-        if contract != released and _trees(made) == answers:
+    for contract, cells in [(first, published), *made]:
+        if _trees(cells) == answers:
+            is_published = contract == first
             whose = "published solution" if is_published else "solution of a variant"
             clauses = choices.clauses(contract, released).replace("; ", " and ")
             return [f"is the {whose} that answers another contract: {clauses}"]
@@ -178,12 +179,12 @@ def _trees(cells):
         if grade_id_of(cell) and cell["metadata"]["nbgrader"]["solution"]:
             try:
                 tree = ast.parse(_text(cell))
-            except (SyntaxError, ValueError):
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
+                        del node.body[0]
+                trees.append(ast.dump(tree))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return None
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
-                    del node.body[0]
-            trees.append(ast.dump(tree))
     return trees
 
 
