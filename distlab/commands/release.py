@@ -46,7 +46,12 @@ def release(
     typer.echo(f"{one.stem}, {what}, is in {course.folder('release')}.")
     for said in one.sentences():
         typer.echo(f"  - {said}")
-    if before and before != variant:
+    if variant and one.same:
+        typer.echo(
+            f"It is the contract of seed {', '.join(one.same)}, too: solutions to that "
+            "one get all points. Another word gives another."
+        )
+    if before and before not in (variant, *one.same):
         typer.echo(
             f"Until now it was the variant of seed {before}: students who answer that "
             "one will lose points."

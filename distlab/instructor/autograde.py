@@ -84,6 +84,11 @@ class InSandbox(NbGraderPreprocessor):
                     cell.outputs = runner.run(cell.source, number)
         how = _SAFE if box.isolated else _INSISTED
         facts = nb.metadata.setdefault("distlab", {})
+        if not facts.get("copied"):  # which says the same of the whole
+            runner.notes += [
+                f"answers another contract: {met} ({', '.join(steps)})"
+                for met, steps in runner.met.items()
+            ]
         facts |= {"sandbox": how, "notes": [*facts.get("notes", []), *runner.notes]}
         nb.cells.append(new_markdown_cell(f"*Graded {how}.*"))
         return nb, resources
@@ -131,6 +136,9 @@ class InSandbox(NbGraderPreprocessor):
         if paper.inconclusive:
             named = f"{cell.metadata['nbgrader']['grade_id']} is inconclusive"
             runner.notes.append(f"{named}: grade it again, --force --student ...")
+        for met in sorted(paper.met):
+            steps = runner.met.setdefault(met.replace("; ", " and "), [])
+            steps.append(cell.metadata["nbgrader"]["grade_id"])
         if not (type(earned) is float and 0 <= earned <= points):
             self.log.error("A grade cell gave %r points", earned)
             earned = 0.0
@@ -190,12 +198,13 @@ class _Runner:
 
     The cells that succeeded are run again in the new one, so that only the names of the
     cell that ended it are missing. notes: the reasons why cells were stopped.
+    met: clauses of another contract that an answer keeps to -> the steps that do.
     """
 
     def __init__(self, box, files, settings):
         self._box, self._files, self._settings = box, files, settings
         self._good, self._left, self.notes = [], settings.restarts, []
-        self._lost = {}
+        self._lost, self.met = {}, {}
         self._submission = box.submission(files)
 
     def close(self):

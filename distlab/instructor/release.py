@@ -3,6 +3,7 @@
     solutions/10_ring/10_ring.ipynb   the contract's own solution  ──▶ exercises/10_ring
     .distlab/10_ring/published.ipynb  what it was before
     .distlab/10_ring/variant.json     the seed, and a digest of that solution
+    .distlab/10_ring/seeds.json       every seed that was released here, its contract
 
 The seed stands in no other file. A release is taken back if nbgrader refuses it.
 """
@@ -55,6 +56,12 @@ class Release:
         return self._noted().get("seed", "")
 
     @property
+    def same(self) -> list[str]:
+        """The other seeds released here whose contract is that of the solution now."""
+        known = self._read("seeds.json").items()
+        return [s for s, each in known if each == self.contract and s != self.seed]
+
+    @property
     def contract(self) -> dict[str, str]:
         """The contract of the solution as it is now, {} for the published one."""
         return contract_in(self._cells())
@@ -104,6 +111,8 @@ class Release:
             raise
         noted = {"seed": seed, "contract": contract, "digest": _digest(text)}
         write_whole(home / "variant.json", json.dumps(noted if seed else {}))
+        seeds = self._read("seeds.json") | ({seed: contract} if seed else {})
+        write_whole(home / "seeds.json", json.dumps(seeds))
 
     def _made(self, published, seed):
         """Return the solution of a seed as text, and its contract."""
@@ -154,7 +163,10 @@ class Release:
         return json.loads(self.source.read_text("utf-8"))["cells"]
 
     def _noted(self):
-        path = self.course.root / ".distlab" / self.stem / "variant.json"
+        return self._read("variant.json")
+
+    def _read(self, name):
+        path = self.course.root / ".distlab" / self.stem / name
         return json.loads(path.read_bytes()) if path.exists() else {}
 
 

@@ -12,6 +12,12 @@ from pathlib import Path
 
 from distlab.checks.kit.answer_variants import Variant, read_variants
 from distlab.checks.kit.check_proof import notebook_parts
+from distlab.checks.kit.contracts import (
+    contract_in,
+    contract_of,
+    published_cells,
+    right_under,
+)
 from distlab.checks.kit.hints import COMMON, Hint
 
 __all__ = ["page", "rubric_of"]
@@ -21,10 +27,18 @@ _HEAD = """# Rubrics, and notes for assistants
 Made by `distlab rubric` from the solutions, the known wrong answers and the checks'
 hints. A step's points are given when all its cases pass, the hidden ones too, and not
 in part (except step 3 of exercise 03). Points that you change by hand are kept.
+Once a course has released a variant, `distlab rubric 10` prints the steps of that one
+with its contract; a page made before has those of the published exercise.
 
 The second table of an exercise lists mistakes that its check knows: the points that an
 answer with this mistake alone still gets, the hint that stands with its verdict, and
 what `hint()` says next, a question to ask before you explain.
+"""
+_RELEASED = """> **The variant that is released.** {sentences}
+> Steps are the variant's. Mistakes are in the published contract's words; those that
+> are right in the variant are left out, and points may differ:
+> `distlab prove --variant` shows them.
+
 """
 _STEP = re.compile(r"^## (Step .+?) \((\d+) points?\)\s*$", re.M)
 _BULLET = re.compile(r"^- \*\*(.+?):?\*\*:? *(.+)$", re.M)
@@ -44,14 +58,24 @@ def rubric_of(solution: Path) -> str:
     notebook = json.loads((solution / f"{solution.name}.ipynb").read_text("utf-8"))
     texts = ["".join(cell["source"]) for cell in notebook["cells"]]
     title, about = re.split(r"\n\s*\n", texts[0].strip(), maxsplit=1)
-    answers, *_ = notebook_parts(notebook["cells"])
-    wrong = [v for v in read_variants(solution / "variants", answers) if not v.right]
+    answers, *_ = notebook_parts(published_cells(solution))
+    contract = contract_in(notebook["cells"])
+    right = right_under(solution, contract) if contract else []
+    variants = read_variants(solution / "variants", answers)
+    wrong = [v for v in variants if not v.right and v.name not in right]
     return (
         f"\n## {title.removeprefix('# Exercise ')}\n\n{_plain_links(about)}\n\n"
+        f"{_released(notebook['cells'], contract)}"
         f"step | points | full points when\n---|---|---\n{_steps(texts)}\n"
         "mistake | points left | the learner sees | ask next\n---|---|---|---\n"
         f"{_mistakes(wrong, _hints(texts))}"
     )
+
+
+def _released(cells, contract):
+    """Return a note on a released variant; "" for the published exercise."""
+    said = " ".join(contract_of(cells).sentences(contract)) if contract else ""
+    return _RELEASED.format(sentences=said) if said else ""
 
 
 def _steps(texts):

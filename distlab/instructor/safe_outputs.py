@@ -11,6 +11,7 @@ from dataclasses import replace
 import nbformat
 from nbformat import from_dict
 
+from distlab.checks.kit.contracts import clauses_met
 from distlab.checks.kit.grading import Verdict, VerdictDisplay
 
 __all__ = ["MARK", "Paper", "clean", "score", "text", "trouble"]
@@ -75,16 +76,18 @@ def _joined(value):
 class Paper(VerdictDisplay):
     """A collector of verdicts as outputs, with a student's view of hidden cases.
 
-    inconclusive: whether a verdict is.
+    inconclusive: whether a verdict is. met: clauses of another contract that a hint
+    says were met.
     """
 
     def __init__(self):
-        self.outputs, self.inconclusive = [], False
+        self.outputs, self.inconclusive, self.met = [], False, set()
 
     def show(self, verdict: Verdict, hidden: bool) -> None:
         """Add a verdict, and its picture if it did not pass."""
         verdict = replace(verdict, hints=verdict.hints[:1])  # a page has no `hint()`
         self.inconclusive |= verdict.outcome == "inconclusive"
+        self.met |= {*filter(None, map(clauses_met, verdict.hints))}
         if hidden:
             blank = Verdict(verdict.outcome, "a hidden case", "", verdict.hints)
             self._display({"text/plain": f"{verdict}\n"}, f"{blank}\n")

@@ -9,6 +9,7 @@ else is the instructor's. So it does not matter which cells were deleted, duplic
 moved or edited, or what their metadata claims; it only adds notes.
 """
 
+import ast
 import copy
 import re
 from collections import Counter
@@ -22,10 +23,21 @@ from nbgrader.preprocessors import (
     NbGraderPreprocessor,
 )
 
+from distlab.checks.kit.contracts import (
+    contract_in,
+    contract_of,
+    published_cells,
+    with_contract,
+)
+from distlab.errors import DistlabError
+
 __all__ = ["Filled", "filled", "grade_id_of", "source_notebook", "visible"]
 
 MOST_CELLS = 1000
 _LISTED = 3
+_NOT_OURS = (
+    "This text was in the notebook that was submitted; it is not this exercise's:"
+)
 
 
 class Filled(NbGraderPreprocessor):
@@ -33,11 +45,14 @@ class Filled(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         """Return the exercise with the answers of a submission."""
-        source = source_notebook(self, resources)
+        source, folder = source_notebook(self, resources)
         if source is None:
             return nb, resources
         nb, notes = filled(nb, source)
+        copied = _copied(nb, source, folder)
+        notes += copied
         facts = {"notes": notes, "untouched": untouched(nb, source, self.config)}
+        facts |= {"copied": bool(copied)}
         nb.metadata["distlab"] = facts
         for note in notes:
             self.log.warning("%s: %s", resources["nbgrader"]["student"], note)
@@ -45,15 +60,19 @@ class Filled(NbGraderPreprocessor):
 
 
 def source_notebook(preprocessor, resources: dict):
-    """Return the instructor's version of the converted notebook, or None."""
+    """Return the instructor's version of the converted notebook, and its folder.
+
+    The notebook is None if there is none.
+    """
     converter = getattr(preprocessor.parent, "parent", None)
     course = getattr(converter, "coursedir", None)
     if course is None:
-        return None
+        return None, None
     where = resources["nbgrader"]
     folder = course.format_path(course.source_directory, ".", where["assignment"])
     path = Path(folder, f"{where['notebook']}.ipynb")
-    return nbformat.read(path, as_version=4) if path.exists() else None
+    book = nbformat.read(path, as_version=4) if path.exists() else None
+    return book, path.resolve().parent
 
 
 def grade_id_of(cell) -> str | None:
@@ -82,12 +101,20 @@ def filled(submitted, source) -> tuple:
             notes.append("nbgrader's metadata is lost, cells recognized by their ids")
     answers, own, after = {}, {None: []}, None
     given = {" ".join(_text(cell).split()): cell.get("id") for cell in source.cells}
+    texts = {}  # the source's, by their ids and their first lines
+    for cell in source.cells:
+        if not _is_code(cell) and grade_id_of(cell) is None:
+            texts |= dict.fromkeys((cell.get("id"), _first_line(cell)), cell)
     for name, cell in zip(names, cells, strict=True):
         words = " ".join(_text(cell).split())
         if name in known:
             answers[name], after = cell, known[name].get("id")
         elif words in given and not _is_code(cell):
             after = given[words]
+        elif not _is_code(cell) and (old := _altered(cell, texts)):
+            after = old.get("id")
+            if said := _lines_not_in(old, cell):
+                own.setdefault(after, []).append(new_markdown_cell(said))
         else:
             new = new_code_cell if _is_code(cell) else new_markdown_cell
             own.setdefault(after, []).append(new(_text(cell)))
@@ -104,6 +131,61 @@ def filled(submitted, source) -> tuple:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return made, notes + _odd(names, answers, known)
+
+
+def _first_line(cell):
+    return _text(cell).strip().split("\n")[0].strip()
+
+
+def _altered(cell, texts):
+    """Return the source's text of which a text is an altered copy, or None."""
+    found = texts.get(cell.get("id")) if cell.get("id") else None
+    return found or (texts.get(_first_line(cell)) if _first_line(cell) else None)
+
+
+def _lines_not_in(old, cell):
+    """Return the lines that only an altered text has, as a quotation; "" if none."""
+    known = {line.strip() for line in _text(old).splitlines()}
+    lines = [line.strip() for line in _text(cell).splitlines()]
+    quoted = "\n>\n".join(f"> {line}" for line in lines if line not in {*known, ""})
+    return quoted and f"{_NOT_OURS}\n\n{quoted}"
+
+
+def _copied(answered, source, folder):
+    """Return [a note] if all answers are the solution of another contract, else []."""
+    released, answers = contract_in(source.cells), _trees(answered.cells)
+    if not released or answers in (None, _trees(source.cells)):
+        return []
+    try:
+        published = published_cells(folder)
+        choices = contract_of(published)
+        first, *others = choices.all()
+        made = [(each, with_contract(folder, published, each)) for each in others]
+    except DistlabError:  # the published one is lost or edited, and so are the others
+        return []
+    for contract, cells in [(first, published), *made]:
+        if _trees(cells) == answers:
+            is_published = contract == first
+            whose = "published solution" if is_published else "solution of a variant"
+            clauses = choices.clauses(contract, released).replace("; ", " and ")
+            return [f"is the {whose} that answers another contract: {clauses}"]
+    return []
+
+
+def _trees(cells):
+    """Return the syntax trees of the solution cells, without docstrings."""
+    trees = []
+    for cell in cells:
+        if grade_id_of(cell) and cell["metadata"]["nbgrader"]["solution"]:
+            try:
+                tree = ast.parse(_text(cell))
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
+                        del node.body[0]
+                trees.append(ast.dump(tree))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return None
+    return trees
 
 
 def untouched(answered, source, config=None) -> bool:

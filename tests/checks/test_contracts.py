@@ -7,7 +7,12 @@ import pytest
 from soaks import nightly
 
 from distlab.checks.kit.check_proof import notebook_parts, prove_variant
-from distlab.checks.kit.contracts import contract_in, contract_of, with_contract
+from distlab.checks.kit.contracts import (
+    clauses_met,
+    contract_in,
+    contract_of,
+    with_contract,
+)
 from distlab.errors import CourseUnusable
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +38,8 @@ def test_each_contract_fits_the_notebook_and_is_found_in_it(stem):
     others = choices.all()[1:]
     assert len(others) >= 8 and contract_in(cells) == {}
     answers = notebook_parts(cells)[0]
+    said = choices.advice(others[0], others[-1])[0]
+    assert clauses_met(said) == choices.clauses(others[-1], others[0])
     for contract in others:
         made = with_contract(SOLUTIONS[stem], cells, contract)
         assert contract_in(made) == contract
@@ -84,3 +91,17 @@ def test_the_planner_beside_an_answer_keeps_to_its_contract(capsys):
                 break
         _, yours, _, _, _, plans, _ = capsys.readouterr().out.split()
         assert float(yours) == pytest.approx(float(plans), rel=0.01), contract
+
+
+@pytest.mark.parametrize(
+    "order", ["own first", nightly("by rank"), nightly("reversed")]
+)
+def test_the_player_shows_a_right_all_gather_as_complete(order):
+    stem, wanted = "09_collectives", ("imports", "all-gather", "step-three-run")
+    contract = {"tree": "far first", "direction": "up", "order": order}
+    known = {"__name__": "__main__"}
+    for cell in with_contract(SOLUTIONS[stem], cells_of(stem), contract):
+        if cell["id"] in wanted:
+            exec("".join(cell["source"]), known)
+    told = known["show"].player(known["mine"])._repr_mimebundle_()["text/plain"]
+    assert told.endswith("Every chunk is now complete on every rank.")

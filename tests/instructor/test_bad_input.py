@@ -104,6 +104,23 @@ def test_cells_of_the_learners_own_stay_behind_the_cell_that_they_follow():
     assert "print('a look at', split(torch.arange(4), 2))" in sources
 
 
+def test_of_an_altered_text_only_its_other_lines_are_shown_and_marked():
+    source = exercise()
+    goal = nbformat.v4.new_markdown_cell(
+        "## Goal\n\nEach rank once.\n\n- Cost", id="goal"
+    )
+    source.cells.insert(1, goal)
+    altered = goal.source.replace("once", "twice")
+    for name in ("goal", "made-anew"):  # known by its id, or by its heading
+        notebook = made()
+        other = nbformat.v4.new_markdown_cell(altered, id=name)
+        notebook.cells.insert(1, other)
+        texts = [c.source for c in filled(notebook, source)[0].cells]
+        said = texts[texts.index(goal.source) + 1]
+        assert "it is not this exercise's:\n\n> Each rank twice." in said
+        assert "Cost" not in said and altered not in texts
+
+
 WRITTEN = json.dumps(made(two=TWO + "  # é"), ensure_ascii=False)
 UNREADABLE = {
     "cut off": (WRITTEN[:700].encode(), "it breaks off after 700 B"),

@@ -9,7 +9,6 @@ tested once for all exercises.
 """
 
 import ast
-import json
 import re
 import time
 import traceback
@@ -23,7 +22,12 @@ from rich.text import Text
 
 from distlab.cell_sources import learn
 from distlab.checks.kit.answer_variants import concerned, read_variants
-from distlab.checks.kit.contracts import contract_of, right_under, with_contract
+from distlab.checks.kit.contracts import (
+    contract_of,
+    published_cells,
+    right_under,
+    with_contract,
+)
 from distlab.checks.kit.grading import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
@@ -152,10 +156,7 @@ def prove(
 
     Raises: DistlabError if the notebook or a variant cannot be read.
     """
-    path = solution / f"{solution.name}.ipynb"
-    if not path.exists():
-        raise DistlabError(f"there is no {path}, the solution's notebook.")
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    cells = published_cells(solution)
     answers, public, sources, points = notebook_parts(cells)
     variants = read_variants(solution / "variants", answers)
     most = sum(points.values())
@@ -189,8 +190,7 @@ def prove_variant(
 
     Raises: DistlabError if the exercise has no variants, or a rule does not fit.
     """
-    path = solution / f"{solution.name}.ipynb"
-    published = json.loads(path.read_text("utf-8"))["cells"]
+    published = published_cells(solution)
     choices = contract_of(published)
     if choices is None:
         raise DistlabError(

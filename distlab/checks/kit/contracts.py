@@ -34,8 +34,10 @@ __all__ = [
     "PUBLISHED",
     "RULES",
     "Contract",
+    "clauses_met",
     "contract_in",
     "contract_of",
+    "published_cells",
     "right_under",
     "with_contract",
 ]
@@ -43,6 +45,9 @@ __all__ = [
 PUBLISHED: Mapping[str, str] = MappingProxyType({})
 RULES = "variants/contracts.toml"
 _IMPORT = re.compile(r"^from distlab\.checks import (\w+) as checks$", re.MULTILINE)
+_ADVICE = re.compile(r"Your function keeps .+? In yours (.+?)\. Asked is that ", re.S)
+_LENGTH = "The reference needs"
+_ITS_LENGTH = "The published exercise's reference needs"
 _LINE = re.compile(r"^contract = (\{.*\})$", re.MULTILINE)
 
 
@@ -74,24 +79,32 @@ class Contract:
     def sentences(self, contract: Mapping[str, str]) -> list[str]:
         """Return a sentence for each choice of a contract."""
         said = [self.choices[name][value] for name, value in contract.items()]
-        return [f"{each[0].upper()}{each[1:]}." for each in said]
+        words = [each.split()[0] for each in said]  # a name of code stays as it is
+        return [
+            f"{each[0].upper() * word.isalpha() or each[0]}{each[1:]}."
+            for word, each in zip(words, said, strict=True)
+        ]
+
+    def clauses(self, contract: Mapping[str, str], other: Mapping[str, str]) -> str:
+        """Return the clauses of a contract that another does not have."""
+        differ = [name for name in contract if contract[name] != other[name]]
+        return "; ".join(self.choices[name][contract[name]] for name in differ)
 
     def advice(self, asked: Mapping[str, str], met: Mapping[str, str]) -> list[str]:
         """Return the levels of the hint to an answer that meets another contract."""
-        ours, theirs = (
-            "; ".join(
-                self.choices[name][one[name]]
-                for name in asked
-                if asked[name] != met[name]
-            )
-            for one in (asked, met)
-        )
+        ours, theirs = self.clauses(asked, met), self.clauses(met, asked)
         return [
             f"Your function keeps to another contract than this course's. In yours "
             f"{theirs}. Asked is that {ours}.",
             "Read “This course's contract” at the top again, with your function beside "
             "it: in which of its lines is each clause?",
         ]
+
+
+def clauses_met(hint: str) -> str:
+    """Return the clauses of an answer in a hint of `Contract.advice`, else ""."""
+    found = _ADVICE.match(hint)
+    return found[1] if found else ""
 
 
 def contract_of(cells: list[dict]) -> Contract | None:
@@ -110,6 +123,28 @@ def contract_in(cells: list[dict]) -> dict[str, str]:
         if cell["cell_type"] == "code" and found:
             return ast.literal_eval(found[1])
     return {}
+
+
+def published_cells(solution: Path) -> list[dict]:
+    """Return the cells of an exercise's published solution.
+
+    solution: its folder. If it holds a variant, `.distlab` has what it was before.
+
+    Raises: DistlabError if there is no notebook in it, or the published one is lost.
+    """
+    path = solution / f"{solution.name}.ipynb"
+    if not path.exists():
+        raise DistlabError(f"there is no {path}, the solution's notebook.")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    if not contract_in(cells):
+        return cells
+    kept = solution.parents[1] / ".distlab" / solution.name / "published.ipynb"
+    if not kept.exists():
+        raise DistlabError(
+            f"{path} is that of a variant, and {kept}, the published one, is lost. "
+            "Put that one back (`git checkout`), and do this again."
+        )
+    return json.loads(kept.read_text("utf-8"))["cells"]
 
 
 def right_under(solution: Path, contract: dict[str, str]) -> list[str]:
@@ -137,6 +172,7 @@ def with_contract(solution: Path, cells: list[dict], contract: dict) -> list[dic
                 )
             sources = [source.replace(old, new) for source in sources]
     for cell, source in zip(cells, sources, strict=True):
+        source = source.replace(_LENGTH, _ITS_LENGTH)
         about = cell["metadata"].get("nbgrader", {})
         if _IMPORT.search(source):
             source += f"\n\ncontract = {json.dumps(contract)}"

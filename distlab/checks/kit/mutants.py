@@ -14,7 +14,6 @@ does the same as the solution; those are listed in variants/equivalent_mutants.t
 
 import ast
 import copy
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from distlab.checks.kit.answer_variants import concerned, names_in
 from distlab.checks.kit.check_proof import AnswerRow, grade_notebook, notebook_parts
+from distlab.checks.kit.contracts import published_cells
 from distlab.errors import DistlabError
 
 __all__ = ["Mutant", "equivalents", "mutants", "survivors"]
@@ -108,8 +108,7 @@ def survivors(
 
     Raises: DistlabError for an entry of the list that is no mutant any more.
     """
-    path = solution / f"{solution.name}.ipynb"
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    cells = published_cells(solution)
     answers, public, sources, points = notebook_parts(cells)
     known, every = equivalents(solution), mutants(answers)
     if stale := known.keys() - {mutant.key for mutant in every}:
