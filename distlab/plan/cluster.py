@@ -99,9 +99,10 @@ class GpuCluster:
                 f"{self.gpus} GPUs do not fill nodes of {self.per_node}."
             )
         for name in ("efficiency", "link_efficiency"):
-            if not 0 < getattr(self, name) <= 1:
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and 0 < value <= 1):
                 raise InvalidArgument(
-                    f"{name} is above 0 and at most 1; got {getattr(self, name)!r}."
+                    f"{name} is above 0 and at most 1; got {value!r}."
                 )
         if not self.oversubscription >= 1:
             raise InvalidArgument(

@@ -67,7 +67,12 @@ class Plan:
         return self.memory_bytes <= self.cluster.gpu.memory_bytes
 
     def tokens_in(self, days: float) -> float:
-        """Return the tokens that the job trains on in some days, failures included."""
+        """Return the tokens that the job trains on in some days, failures included.
+
+        Raises: InvalidArgument for less than no days.
+        """
+        if not days >= 0:
+            raise InvalidArgument(f"days are 0 or more; got {days!r}.")
         return days * 86400 * self.tokens_per_s * self.goodput
 
     def __repr__(self):
@@ -111,8 +116,10 @@ class Plan:
         then = plan(self.model, slower, self.layout, self.run)
         return (
             f"Assumed: products at {at.efficiency:.0%} of the peak, links at "
-            f"{at.link_efficiency:.0%} of their rates, no spare nodes; a failure is "
-            f"found in {at.detect_s:.0f} s, a restart takes {at.restart_s:.0f} s. "
+            f"{at.link_efficiency:.0%} of their rates, no spare nodes; a save takes "
+            f"{readable_seconds(self.save_s)}, a failure is found in {at.detect_s:.0f} "
+            f"s, a restart takes {at.restart_s:.0f} s; ${at.price_per_hour:g} a GPU "
+            "hour. "
             f"With links 15% slower the MFU is {then.mfu:.1%}."
         )
 

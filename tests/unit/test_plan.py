@@ -322,6 +322,7 @@ def test_clusters_that_cannot_be_are_refused():
         ({"gpu": "H100 80GB", "gpus": 12}, "12 GPUs do not fill nodes of 8"),
         ({"gpu": "H100 80GB", "gpus": 8, "efficiency": 1.2}, "efficiency is above 0"),
         ({"gpu": "H100 80GB", "gpus": 8, "link_efficiency": 0}, "link_efficiency is a"),
+        ({"gpu": "H100 80GB", "gpus": 8, "link_efficiency": None}, "got None"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             GpuCluster(**wrong)
