@@ -227,7 +227,9 @@ def _kills(sources, again, nodes):
     run, me = _run(nodes, logs, "job", **how), sources + 1
     events = sorted({event.start for event in run.trace.events if event.rank == me})
     between = [(a + b) / 2 for a, b in pairwise(events) if a > 0.05]
-    for at_s in _random.sample(between, min(6, len(between))):
+    for k in range(parts := min(12, len(between))):  # one kill in each part of the run
+        first, after = (len(between) * part // parts for part in (k, k + 1))
+        at_s = between[_random.randrange(first, after)]
         loses = _random.choice(("", "unsynced"))
         faults = [Crash(me, at_s, at_s + 0.01, loses)]
         if again:
