@@ -124,8 +124,11 @@ class Scene:
         plans = [f for f in self.faults if f.rank == rank and isinstance(f, Kill)]
         return plans[0] if plans and self._fault_fired(rank, "kill") else None
 
-    def last_event(self, rank: int) -> str:
-        """Return the last event of `rank` in a sentence; "" if there is none."""
+    def last_event(self, rank: int, noun: str) -> str:
+        """Return the last event of `rank` in a sentence; "" if there is none.
+
+        noun: what its calls are, such as "Comm call".
+        """
         marks = self.trace.of(rank, "mark")
         title = f'"{marks[-1].label}"' if marks else ""
         calls = self.trace.of(rank, "send", "recv", "barrier", "collective")
@@ -135,7 +138,7 @@ class Scene:
         when = "was in" if last.end is None else "had finished"
         way = "to" if last.kind == "send" else "from"
         peer = "" if last.peer is None else f" {way} rank {last.peer}"
-        call = f"Comm call {last.step}, {last.label or last.kind}{peer}"
+        call = f"{noun} {last.step}, {last.label or last.kind}{peer}"
         return f"It {when} {call}" + (f"; it was at {title}." if marks else ".")
 
     def last_words(self) -> str:

@@ -52,8 +52,11 @@ _ONE_GROUP_EACH = (
 )
 _ALL_MAKE_IT = "All ranks must call new_group in the same order, members or not."
 _SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
-_IN_CELLS = {"gone": ", which distlab does by itself", "call": "Comm call"}
-_IN_CELLS["both"] = "sendrecv"
+_IN_CELLS = {
+    "gone": ", which distlab does by itself",
+    "both": "sendrecv",
+    "call": "Comm call",
+}
 _IN_SCRIPTS = {"gone": " before", "both": "batch_isend_irecv", "call": "call"}
 # Advice on errors whose message has these words.
 _FOR_CELLS = {
@@ -210,9 +213,9 @@ class _Story:
         how = how_it_died(first.value, self.scene.planned())
         cause = first.details.get("why") or f"rank {first.rank} {how}"
         lines = [cause, ""]
-        last = self.scene.last_event(first.rank)
+        last = self.scene.last_event(first.rank, self.words["call"])
         if last:
-            lines.append(f"    {last.replace('Comm call', self.words['call'])}")
+            lines.append(f"    {last}")
         elif self.noted and "starting" not in first.details:
             lines.append(f"    It had not finished any {self.words['call']}.")
         detail = os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL"

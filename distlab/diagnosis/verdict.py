@@ -7,7 +7,7 @@ from distlab.diagnosis.words import agreeing, ranks_in_words
 
 __all__ = ["verdict"]
 
-_SIDES, _STEPS = 6, 4  # told of a disagreement, and of a cycle
+_SIDES, _STEPS = 6, 4  # the most that are said of a disagreement, and of a cycle
 
 
 def verdict(graph: WaitForGraph, fault: Fault) -> str:

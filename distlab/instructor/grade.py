@@ -119,20 +119,19 @@ class Grading:
         """
         release = Release(self.course, self.assignment)
         release.check_seed()
-        if not release.contract:
+        if not release.contract and self.assignment in release.with_variants():
             self._require_no_variants()
         if not release.seed:
             return []
         return [f"The variant of seed {release.seed}:", *release.sentences()]
 
     def _require_no_variants(self):
-        found = self.found.submissions
-        answered = [one for one in found if self._contract_of(one.folder)]
+        found = [self._contract_of(one.folder) for one in self.found.submissions]
+        answered = [contract for contract in found if contract]
         if 2 * len(answered) > len(found):
-            contract = self._contract_of(answered[0].folder)
             raise CourseUnusable(
                 f"{len(answered)} of {len(found)} submissions of {self.assignment} "
-                f"answer a variant, {contract}, and this folder has the published "
+                f"answer a variant, {answered[0]}, and this folder has the published "
                 f"exercise. Release the course's seed here as well: `distlab release "
                 f"{self.assignment} --variant WORD`."
             )

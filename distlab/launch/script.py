@@ -364,7 +364,7 @@ class _ScriptCall(RunningCall):
         return next(left, None)
 
     def failure(self, kind, first=None, **facts):
-        """Return a Failure; an interrupt is told of the world inside, if there is."""
+        """Return a Failure; of an interrupt, that of the world inside, if there is."""
         if kind == "interrupted" and self._active():
             self.failed_inside = self._active()
             return self.failed_inside.failure(kind)

@@ -1,4 +1,4 @@
-"""`distlab launch`: scripts as torchrun runs them, and what is told of how they end."""
+"""`distlab launch`: scripts as torchrun runs them, and the words for how they end."""
 
 import io
 import json

@@ -290,13 +290,19 @@ class _Compact:
         return made
 
     def _of_torchcomms(self, entries, made):
-        """Return the entries, those of TorchComms' without messages, and renumbered."""
+        """Return the entries, those of TorchComms' as torch would have written them.
+
+        Without messages, renumbered by group, and completed where they are retired.
+        """
         named = [(e["process_group"], e["profiling_name"]) for e in entries]
         if not named or any(g[1] != call.partition(":")[0] for g, call in named):
             return entries
         made.torchcomms = True
         kept = [e for e in entries if not _MESSAGE.search(e["profiling_name"])]
         made.unpaired = len(kept) < len(entries)
+        for entry in kept:
+            if entry.get("retired", True):
+                entry["state"] = "completed"
         if made.overwritten and (made.unpaired or len({g[0] for g, _ in named}) > 1):
             raise InvalidArgument(
                 "is TorchComms', which numbers the calls of all communicators together,"
@@ -326,8 +332,7 @@ class _Compact:
             self._calls[key] = signature(name, inputs, made, group.ranks)
         state = entry["state"]
         # gloo never records "completed"; a call that has ended is retired.
-        group_is_backend = group.description == backend  # TorchComms'
-        ended = (backend == "gloo" or group_is_backend) and entry.get("retired", True)
+        ended = backend == "gloo" and entry.get("retired", True)
         return *self._calls[key], "done" if state == "completed" or ended else state
 
     def _stack(self, frames):
